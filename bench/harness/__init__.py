@@ -1,0 +1,1 @@
+"""What every bench needs: load, servers to put it on, yardsticks, and a verdict in ratios."""

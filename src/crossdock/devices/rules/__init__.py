@@ -1,0 +1,1 @@
+"""The decisions of the devices slice: pure functions, each with a table of tests."""

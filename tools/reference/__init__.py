@@ -1,0 +1,1 @@
+"""The pages of docs/reference, each a function that returns its whole text. Nothing is written here."""
