@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from tests.support.clock import ManualClock
+from tests.support.dynamodb_local import DynamoDBLocal, EngineMissing
 from tests.support.engines import missing_engine
 from tests.support.postgres import TestPostgres
 from tests.support.redis_server import MEND as MEND_REDIS
@@ -44,3 +45,15 @@ def redis_server() -> Iterator[RedisServer]:
 @pytest.fixture
 def redis_url(redis_server: RedisServer) -> str:
     return redis_server.url
+
+
+@pytest.fixture(scope="session")
+def dynamodb_endpoint() -> Iterator[str]:
+    """Mark what asks for it `dynamodb`. DynamoDB Local keeps the tables of each access key apart."""
+    engine = DynamoDBLocal()
+    try:
+        engine.start()
+    except EngineMissing as missing:
+        missing_engine("DynamoDB Local", str(missing))
+    yield engine.endpoint
+    engine.stop()

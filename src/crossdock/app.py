@@ -8,20 +8,43 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from crossdock import __version__, stores
+from crossdock.cli.configuration import read_configuration
+from crossdock.cli.database import database_of_command
 from crossdock.cli.main import build
 from crossdock.cli.runtime import Environ, OperatorKey
 from crossdock.devices.cli import devices as devices_command
+from crossdock.devices.mqtt_cli import mqtt_command
+from crossdock.devices.service.ingestion import Ingestion
 from crossdock.devices.tour import TOUR as DEVICES_TOUR
 from crossdock.engines.sql.target import Connection, PostgresTarget
+from crossdock.kit.lazy_module import lazy_module
 from crossdock.kit.logging import configure
 from crossdock.settings import Settings
 from crossdock.terminal.tour import Tour
+
+if TYPE_CHECKING:
+    from crossdock import serving
+else:
+    serving = lazy_module("crossdock.serving")
+
+
+@asynccontextmanager
+async def open_ingestion(environ: Mapping[str, str]) -> AsyncIterator[Ingestion]:
+    """The devices' ingestion in a process of its own: beside a running server, or with the stores alone."""
+    settings = read_configuration(environ, {}).settings
+    with database_of_command(settings) as target:
+        async with serving.open_product(settings, target, environ) as (product, _):
+            yield product.devices.ingestion
+
+
+devices_command.add_command(mqtt_command(open_ingestion))
 
 
 class Composition:

@@ -55,6 +55,7 @@ from crossdock.stores import (
     tables_of,
 )
 from crossdock.web import assembly
+from crossdock.web.health import ReadinessCheck
 from crossdock.web.lanes import Lane
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ class Engines:
     access_pool: Pool
     platform_pool: Pool
     leases: Leases
+    checks: Mapping[str, ReadinessCheck]
+    """For `/readyz`: what has to answer."""
 
 
 @asynccontextmanager
@@ -84,10 +87,17 @@ async def open_engines(
     async with AsyncExitStack() as stack:
         platform_pool = await _pool(stack, target, "platform", PLATFORM_CONNECTIONS)
         access_pool = await _pool(stack, target, access.SCHEMA, SQL_CONNECTIONS)
-        items = await _open_items(stack, settings, target, environ, clock)
+        checks: dict[str, ReadinessCheck] = {"postgresql": lambda: _check_migrated(platform_pool)}
+        items: ItemsEngine
+        if settings.items == "dynamodb":
+            items = _dynamo_items(settings, environ, clock)
+            checks["dynamodb"] = items.check
+        else:
+            items = await _postgres_items(stack, settings, target, clock)
+        stack.push_async_callback(items.close)
         owner = f"{socket.gethostname()}:{os.getpid()}"
         leases = Leases(platform_pool, clock, owner)
-        yield Engines(clock, os.urandom, items, access_pool, platform_pool, leases)
+        yield Engines(clock, os.urandom, items, access_pool, platform_pool, leases, checks)
 
 
 async def _pool(stack: AsyncExitStack, target: PostgresTarget, schema: str, size: int) -> Pool:
@@ -96,30 +106,31 @@ async def _pool(stack: AsyncExitStack, target: PostgresTarget, schema: str, size
     return pool
 
 
-async def _open_items(
-    stack: AsyncExitStack,
-    settings: Settings,
-    target: PostgresTarget,
-    environ: Mapping[str, str],
-    clock: Clock,
-) -> ItemsEngine:
-    tables = tables_of(settings)
-    items: ItemsEngine
-    if settings.items == "dynamodb":
-        client = dynamo_client(settings, environ, clock)
-        items = dynamodb.DynamoItems(client, tables, clock, os.urandom, table_prefix=settings.table_prefix)
-    else:
-        pool = await open_pool(
-            target,
-            schema=None,
-            max_size=ITEMS_CONNECTIONS,
-            settings=postgres.SESSION,
-            init=postgres.prepare_connection,
-        )
-        stack.push_async_callback(pool.close)
-        items = postgres.PostgresItems(pool, tables, clock, table_prefix=settings.table_prefix)
-    stack.push_async_callback(items.close)
-    return items
+def _dynamo_items(settings: Settings, environ: Mapping[str, str], clock: Clock) -> dynamodb.DynamoItems:
+    client, tables = dynamo_client(settings, environ, clock), tables_of(settings)
+    return dynamodb.DynamoItems(client, tables, clock, os.urandom, table_prefix=settings.table_prefix)
+
+
+async def _postgres_items(
+    stack: AsyncExitStack, settings: Settings, target: PostgresTarget, clock: Clock
+) -> postgres.PostgresItems:
+    pool = await open_pool(
+        target,
+        schema=None,
+        max_size=ITEMS_CONNECTIONS,
+        settings=postgres.SESSION,
+        init=postgres.prepare_connection,
+    )
+    stack.push_async_callback(pool.close)
+    return postgres.PostgresItems(pool, tables_of(settings), clock, table_prefix=settings.table_prefix)
+
+
+async def _check_migrated(pool: Pool) -> None:
+    with reaching_database():
+        async with pool.acquire() as connection:
+            left = await pending(connection)
+    if left:
+        raise Unavailable("migrations_pending", f"Run crossdock migrate; not applied: {', '.join(left)}.")
 
 
 # --- slices ----------------------------------------------------------------------------------------
@@ -172,7 +183,7 @@ def compose(settings: Settings, secrets: Secrets, engines: Engines) -> Product:
     app = assembly.build(
         [handler for part in parts for handler in part.handlers],
         [lane for part in parts for lane in part.lanes],
-        checks={"postgresql": lambda: _check_migrated(engines.platform_pool)},
+        checks=engines.checks,
         slices=("sync", *settings.slices),
         version=__version__,
         clock=clock,
@@ -214,14 +225,6 @@ def _devices_part(services: devices.DevicesServices, authenticator: Authenticato
     )
 
 
-async def _check_migrated(pool: Pool) -> None:
-    with reaching_database():
-        async with pool.acquire() as connection:
-            left = await pending(connection)
-    if left:
-        raise Unavailable("migrations_pending", f"Run crossdock migrate; not applied: {', '.join(left)}.")
-
-
 # --- processes -------------------------------------------------------------------------------------
 
 
@@ -241,8 +244,16 @@ async def run_worker(child: Child, settings: Settings, environ: Mapping[str, str
 async def _opened(settings: Settings, environ: Mapping[str, str]) -> AsyncIterator[tuple[Product, Engines]]:
     if settings.database_url is None:
         raise RuntimeError("the supervisor hands the database's URL to its children")
+    async with open_product(settings, PostgresTarget(settings.database_url), environ) as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def open_product(
+    settings: Settings, target: PostgresTarget, environ: Mapping[str, str]
+) -> AsyncIterator[tuple[Product, Engines]]:
     secrets = load_secrets(settings, os.urandom)
-    async with open_engines(settings, PostgresTarget(settings.database_url), environ) as engines:
+    async with open_engines(settings, target, environ) as engines:
         yield compose(settings, secrets, engines), engines
 
 

@@ -10,7 +10,6 @@ from typing import Literal
 from crossdock.access.settings import AccessSettings
 from crossdock.devices.settings import DevicesSettings
 from crossdock.kit.configuration import IpNetwork, group, setting, url
-from crossdock.kit.errors import CrossdockError
 
 SLICES = ("devices",)
 
@@ -26,7 +25,7 @@ class Settings:
     host: str = setting("127.0.0.1", "Address to listen on.")
     port: int = setting(8420, "TCP port to listen on; 0 takes a free one.", minimum=0, maximum=65_535)
     workers: int = setting(1, "Lane processes that answer requests.", minimum=1, maximum=64)
-    slices: tuple[str, ...] = setting(SLICES, "Slices that serve and work, by name.")
+    slices: tuple[str, ...] = setting(SLICES, "Slices that serve and work, by name.", choices=SLICES)
     database_url: str | None = setting(
         None,
         "External PostgreSQL 15 or newer, as postgresql://user:password@host/database. "
@@ -91,16 +90,3 @@ class Settings:
             return self.public_url.rstrip("/")
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}"
-
-
-class UnknownSliceError(CrossdockError):
-    def __init__(self, names: list[str]) -> None:
-        super().__init__(
-            "unknown_slice", f"There is no slice {', '.join(names)}; there are {', '.join(SLICES)}."
-        )
-
-
-def check_slices(settings: Settings) -> None:
-    unknown = [name for name in settings.slices if name not in SLICES]
-    if unknown:
-        raise UnknownSliceError(unknown)

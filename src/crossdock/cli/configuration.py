@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from crossdock.kit.configuration import PREFIX, SettingsError, describe, load
-from crossdock.settings import Settings, UnknownSliceError, check_slices
+from crossdock.settings import Settings
 from crossdock.terminal.failures import CommandFailed, ExitCode
 from crossdock.terminal.options import surroundings_of
 
@@ -67,8 +67,7 @@ def read_configuration(environ: Mapping[str, str], flags: Mapping[str, str]) -> 
     together = with_flags_in(environ, flags)
     try:
         settings = load(Settings, together)
-        check_slices(settings)
-    except (SettingsError, UnknownSliceError) as error:
+    except SettingsError as error:
         raise CommandFailed(in_words_of_flags(error.message, flags), ExitCode.REFUSED_INPUT) from error
     return Configuration(settings, together)
 

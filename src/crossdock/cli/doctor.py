@@ -9,7 +9,7 @@ import click
 
 from crossdock.cli import examinations
 from crossdock.cli.configuration import read_configuration, with_flags, with_flags_in
-from crossdock.cli.findings import Finding, State
+from crossdock.cli.findings import Finding, State, findings
 from crossdock.cli.runtime import Environ, Runtime
 from crossdock.terminal.failures import CommandFailed
 from crossdock.terminal.output import Output
@@ -39,13 +39,13 @@ def doctor_command(runtime: Runtime) -> click.Command:
 
 
 def examine(environ: Environ, flags: Mapping[str, str], runtime: Runtime) -> Iterator[Finding]:
-    yield from examinations.examine_variables(with_flags_in(environ, flags))
+    unknown = examinations.unknown_variables(with_flags_in(environ, flags))
     try:
         configuration = read_configuration(environ, flags)
     except CommandFailed as failure:
-        for line in failure.message.splitlines():
-            yield Finding("settings", State.PROBLEM, line)
+        yield from findings("settings", [*unknown, *failure.message.splitlines()], "")
         return
+    yield from findings("settings", unknown, "all are known, and can be used")
     settings = configuration.settings
     checks: tuple[tuple[str, Callable[[], list[Finding]]], ...] = (
         ("data directory", lambda: examinations.examine_data_directory(settings)),

@@ -41,9 +41,8 @@ else:
 _COMMANDS_VARIABLES = frozenset({"CROSSDOCK_URL"})
 
 
-def examine_variables(environ: Mapping[str, str]) -> list[Finding]:
-    known = variables(Settings) | _COMMANDS_VARIABLES
-    return findings("settings", judge_unknown(unknown(environ, known)), "all are known, and can be used")
+def unknown_variables(environ: Mapping[str, str]) -> list[str]:
+    return judge_unknown(unknown(environ, variables(Settings) | _COMMANDS_VARIABLES))
 
 
 def examine_data_directory(settings: Settings) -> list[Finding]:

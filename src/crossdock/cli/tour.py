@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from typing import Any
 
 import click
 
@@ -25,7 +26,11 @@ def tour_command(runtime: Runtime) -> click.Command:
         What the tour makes, it removes again. The exit code is 1 if any step failed.
         """
         session.client.get("/v1/sync/keys", {"limit": 1})  # nobody there, or a wrong key: said once, at once
-        rows = list(travel(runtime.tours, session))
+        served = slices_served(session.client.get("/openapi.json"))
+        for tour in runtime.tours:
+            if tour.slice not in served:
+                session.output.note(f"The slice {tour.slice} is switched off there.")
+        rows = list(travel([tour for tour in runtime.tours if tour.slice in served], session))
         session.output.rows(rows, HEADERS, colour_of=lambda row: None if row[-1] else "red")
         failed = sum(not row[-1] for row in rows)
         if failed:
@@ -33,6 +38,12 @@ def tour_command(runtime: Runtime) -> click.Command:
         session.output.note(f"All {len(rows)} steps went as they should.")
 
     return tour
+
+
+def slices_served(openapi: Mapping[str, Any]) -> set[str]:
+    """By the paths it describes: `/v1/{slice}/…`."""
+    parts = (path.split("/") for path in openapi["paths"])
+    return {each[2] for each in parts if len(each) > 2 and each[1] == "v1"}
 
 
 def travel(tours: Sequence[Tour], session: Session) -> Iterator[tuple[object, ...]]:

@@ -44,8 +44,9 @@ from crossdock.kit.errors import FieldProblem, InvalidInput
 
 MANAGE = "devices:manage"
 TIME_MS_MAX = 9_999_999_999_999
+# Litestar drops the bounds of a msgspec.Meta that is inside FromQuery.
+TIME_MS = QueryParameter(ge=0, le=TIME_MS_MAX)
 
-TimeMs: TypeAlias = Annotated[int, Meta(ge=0, le=TIME_MS_MAX)]
 Description: TypeAlias = Annotated[str, Meta(min_length=1, max_length=256)]
 
 
@@ -141,8 +142,8 @@ class Readings(Controller):
         hardware_id: FromPath[str],
         history: NamedDependency[History],
         page: NamedDependency[PageRequest],
-        from_ms: FromQuery[TimeMs] = 0,
-        to_ms: FromQuery[TimeMs] = TIME_MS_MAX,
+        from_ms: Annotated[int, TIME_MS] = 0,
+        to_ms: Annotated[int, TIME_MS] = TIME_MS_MAX,
         order: FromQuery[Order] = Order.ASCENDING,
         bucket: FromQuery[BucketSize | None] = None,
         agg: FromQuery[str | None] = None,
@@ -177,8 +178,8 @@ class Readings(Controller):
         history: NamedDependency[History],
         page: NamedDependency[PageRequest],
         expected_seconds: Annotated[float, QueryParameter(gt=0, le=366 * 86_400)],
-        from_ms: FromQuery[TimeMs | None] = None,
-        to_ms: FromQuery[TimeMs | None] = None,
+        from_ms: Annotated[int | None, TIME_MS] = None,
+        to_ms: Annotated[int | None, TIME_MS] = None,
     ) -> Page[Gap]:
         """Periods of over `expected_seconds` without a reading, in the last day unless told otherwise."""
         since_ms, until_ms = history.period(from_ms, to_ms)

@@ -41,7 +41,9 @@ class HardwareIdType(click.ParamType[str]):
 
 
 hardware_id_argument = click.argument("hardware_id", metavar="ID", type=HardwareIdType())
-limit_option = click.option("--limit", type=click.IntRange(min=1), default=200, help="Entries at most.")
+limit_option = click.option(
+    "--limit", type=click.IntRange(min=1), default=200, show_default=True, help="Entries at most."
+)
 from_option = click.option(
     "--from", "from_text", metavar="TIME", default="-24h", help=f"Since when: {FORMS}."
 )

@@ -24,12 +24,25 @@ BATCH_ID_PATTERN = r"^[A-Za-z0-9_:-]{1,256}\Z"
 SENSOR_PATTERN = r"^[a-z0-9_]{1,64}\Z"
 SENSORS_MAX = 64
 
-HardwareId: TypeAlias = Annotated[str, msgspec.Meta(pattern=MAC_PATTERN)]
-Uuid4: TypeAlias = Annotated[str, msgspec.Meta(pattern=UUID4_PATTERN)]
+# A description goes into the API's own, and into the answer to a text of another form: "Expected …".
+HardwareId: TypeAlias = Annotated[
+    str, msgspec.Meta(pattern=MAC_PATTERN, description="a MAC address in upper case, like AA:BB:CC:DD:EE:FF")
+]
+Uuid4: TypeAlias = Annotated[str, msgspec.Meta(pattern=UUID4_PATTERN, description="a UUID of version 4")]
 BatchId: TypeAlias = Annotated[str, msgspec.Meta(pattern=BATCH_ID_PATTERN)]
 SensorName: TypeAlias = Annotated[str, msgspec.Meta(pattern=SENSOR_PATTERN)]
-FirmwareVersion: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[^\x00-\x1f\x7f]{1,64}\Z")]
-FriendlyName: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[^\x00-\x1f\x7f]{1,128}\Z")]
+FirmwareVersion: TypeAlias = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^[^\x00-\x1f\x7f]{1,64}\Z", description="1 to 64 characters, without control characters"
+    ),
+]
+FriendlyName: TypeAlias = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^[^\x00-\x1f\x7f]{1,128}\Z", description="1 to 128 characters, without control characters"
+    ),
+]
 OfflineAfterSeconds: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=366 * 86_400)]
 SensorStatus: TypeAlias = Literal["ok", "error"]
 

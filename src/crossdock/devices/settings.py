@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from crossdock.engines.mqtt.broker import check_broker
 from crossdock.kit.configuration import setting
 
 
@@ -20,6 +21,17 @@ class DevicesSettings:
         "Hashed together with every device key. Made on first start and kept in the data directory unless "
         "given; several nodes need the same one, and changing it ends every device key.",
         secret=True,
+    )
+
+    mqtt_broker: str | None = setting(
+        None,
+        "The broker that `crossdock devices mqtt` takes readings from unless --broker names one: "
+        "mqtt://host, or mqtts://user:password@host:port.",
+        secret=True,
+        check=check_broker,
+    )
+    mqtt_client_id: str | None = setting(
+        None, "What `crossdock devices mqtt` calls itself there, unless --client-id says; by host by default."
     )
 
     @property

@@ -69,7 +69,7 @@ def _invalid(error: msgspec.ValidationError, kind: Any, raw: bytes) -> InvalidIn
         if not isinstance(broken, msgspec.ValidationError):
             return _malformed(raw, broken)
         document = None
-    problem = field_problem(str(error))
+    problem = field_problem(str(error), kind)
     if "[...]" in problem.field and document is not None and len(raw) <= _SEARCHED_BYTES_MAX:
         problem = _name_keys(problem, str(error), kind, document)
     return InvalidInput("The request body is not valid.", problem)
@@ -79,6 +79,7 @@ def _invalid(error: msgspec.ValidationError, kind: Any, raw: bytes) -> InvalidIn
 
 _AT = re.compile(r" - at `(?:key in )?\$\.?(.*)`$")
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`$", re.DOTALL)
+_PATTERN = re.compile(r"Expected `str` matching regex (.*)$", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(.*)`$", re.DOTALL)
 _CODES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"Expected `\w+` of length"), "wrong_length"),
@@ -90,8 +91,11 @@ _CODES: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 
 
-def field_problem(message: str) -> FieldProblem:
-    """One message of msgspec as a field, a code and a sentence."""
+def field_problem(message: str, kind: Any = None) -> FieldProblem:
+    """One message of msgspec as a field, a code and a sentence.
+
+    A text of a wrong form is told in the words of its `Meta(pattern=…, description=…)`, if `kind` has one.
+    """
     at = _AT.search(message)
     path, text = (at.group(1), message[: at.start()]) if at else ("", message)
     if unknown := _UNKNOWN.match(text):
@@ -99,7 +103,26 @@ def field_problem(message: str) -> FieldProblem:
     if missing := _MISSING.match(text):
         return FieldProblem(_join(path, missing.group(1)), "required", "This field is required.")
     code = next((code for pattern, code in _CODES if pattern.match(text)), "wrong_type")
+    if kind is not None and (pattern := _PATTERN.match(text)):
+        text = f"Expected {_descriptions(kind).get(pattern.group(1), f'text matching {pattern.group(1)}')}"
     return FieldProblem(path, code, text.replace("`", "") + ".")
+
+
+@functools.cache
+def _descriptions(kind: Any) -> dict[str, str]:
+    """The descriptions of a type's patterns, by the pattern as msgspec quotes it."""
+    _, components = msgspec.json.schema_components([kind])
+    left: list[object] = list(components.values())
+    found: dict[str, str] = {}
+    while left:
+        schema = left.pop()
+        if isinstance(schema, dict):
+            if "pattern" in schema and "description" in schema:
+                found[repr(schema["pattern"])] = schema["description"]
+            left += schema.values()
+        elif isinstance(schema, list):
+            left += schema
+    return found
 
 
 def _join(path: str, name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
+from enum import Enum
 from typing import Any
 
 import msgspec
@@ -141,9 +142,9 @@ def check_media_type(content_type: str | None) -> None:
         )
 
 
-def answer_exception(_request: Request[Any, Any, Any], exception: Exception) -> Response[bytes]:
+def answer_exception(request: Request[Any, Any, Any], exception: Exception) -> Response[bytes]:
     """Litestar's exception handler for everything."""
-    problem = problem_for(_translated(exception))
+    problem = problem_for(_translated(exception, request))
     # The response class adds these two itself.
     headers = {
         name.decode(): value.decode("latin-1")
@@ -153,7 +154,7 @@ def answer_exception(_request: Request[Any, Any, Any], exception: Exception) -> 
     return Response(problem.body, status_code=problem.status, headers=headers, media_type=MEDIA_TYPE)
 
 
-def _translated(exception: Exception) -> Exception:
+def _translated(exception: Exception, request: Request[Any, Any, Any]) -> Exception:
     """Litestar's own exceptions as ours; any other is returned as it is."""
     if isinstance(exception, NotFoundException):
         return NotFound("not_found", "Nothing is at this path.")
@@ -162,7 +163,7 @@ def _translated(exception: Exception) -> Exception:
         methods = (exception.headers or {}).get("allow", "").split(", ")
         return MethodNotAllowed(", ".join(sorted(methods)))
     if isinstance(exception, ValidationException):
-        return _validation(exception)
+        return _validation(exception, request)
     if isinstance(exception, InternalServerException) and "disconnected" in exception.detail:
         return MalformedRequest("client_gone", "The request ended before its body was complete.")
     if isinstance(exception, HTTPException) and exception.status_code == 413:
@@ -174,7 +175,7 @@ def _translated(exception: Exception) -> Exception:
     return exception
 
 
-def _validation(exception: ValidationException) -> CrossdockError:
+def _validation(exception: ValidationException, request: Request[Any, Any, Any]) -> CrossdockError:
     """Wrong parameters of the query, the path or the headers, and a body that is not there."""
     cause = exception.__cause__
     if isinstance(cause, msgspec.ValidationError) and "required field `data`" in str(cause):
@@ -184,6 +185,16 @@ def _validation(exception: ValidationException) -> CrossdockError:
         return InvalidInput("A parameter is missing.", missing)
     problems = []
     for each in exception.extra if isinstance(exception.extra, list) else []:
-        said = field_problem(each["message"])
-        problems.append(FieldProblem(each.get("key", ""), said.code, said.detail))
+        said, name = field_problem(each["message"]), each.get("key", "")
+        choices = _choices(name, request) if said.code == "not_a_choice" else ()
+        detail = f"Expected one of {', '.join(choices)}." if choices else said.detail
+        problems.append(FieldProblem(name, said.code, detail))
     return InvalidInput("The request's parameters are not valid.", *problems)
+
+
+def _choices(name: str, request: Request[Any, Any, Any]) -> tuple[str, ...]:
+    """The values of a parameter that is an enum."""
+    field = request.route_handler.parsed_fn_signature.parameters.get(name)
+    kinds = () if field is None else (field.annotation, *field.args)
+    enums = (each for each in kinds if isinstance(each, type) and issubclass(each, Enum))
+    return tuple(str(member.value) for each in enums for member in each)

@@ -13,6 +13,7 @@ from enum import IntEnum
 
 import click
 
+from crossdock.kit.configuration import SettingsError
 from crossdock.kit.errors import (
     Conflict,
     CrossdockError,
@@ -55,6 +56,7 @@ class CommandFailed(click.ClickException):
 
 
 _EXIT_CODES: dict[type[CrossdockError], ExitCode] = {
+    SettingsError: ExitCode.REFUSED_INPUT,
     MalformedRequest: ExitCode.REFUSED_INPUT,
     InvalidInput: ExitCode.REFUSED_INPUT,
     TooLarge: ExitCode.REFUSED_INPUT,

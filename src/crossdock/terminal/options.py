@@ -103,7 +103,8 @@ def open_session(surroundings: Surroundings, url: str | None, key: str | None, a
 def check_url(url: str) -> str:
     try:
         parts = urlsplit(url)
-        usable = parts.port != 0 and url.isprintable() and " " not in url and bool(parts.hostname)
+        usable = parts.scheme in ("http", "https") and parts.port != 0 and bool(parts.hostname)
+        usable = usable and url.isprintable() and " " not in url
     except ValueError:
         usable = False
     if not usable:

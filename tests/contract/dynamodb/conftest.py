@@ -1,25 +1,12 @@
 """One DynamoDB Local for these tests, and an account of its own for each."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 from tests.contract.dynamodb.opening import Account, new_account
 from tests.contract.dynamodb.proxy import Proxy, open_proxy
-from tests.support.dynamodb_local import DynamoDBLocal, EngineMissing
-from tests.support.engines import missing_engine
 
 from crossdock.engines.items.dynamodb import DynamoClient
-
-
-@pytest.fixture(scope="session")
-def dynamodb_endpoint() -> Iterator[str]:
-    engine = DynamoDBLocal()
-    try:
-        engine.start()
-    except EngineMissing as missing:
-        missing_engine("DynamoDB Local", str(missing))
-    yield engine.endpoint
-    engine.stop()
 
 
 @pytest.fixture

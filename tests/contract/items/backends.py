@@ -41,7 +41,8 @@ class OpenedBackend:
         self.name = name
         self.tables = tables
         self.clock = clock
-        self.expiry_patience_seconds = 30.0
+        # DynamoDB Local looks at some two dozen of its expired items every ten seconds, oldest first.
+        self.expiry_patience_seconds = 100.0
         self._open_one = open_one
         self._leases = leases
         self._lag_seconds = lag_seconds

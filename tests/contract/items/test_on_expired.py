@@ -70,14 +70,14 @@ async def test_every_one_of_many_is_told(harness: Harness) -> None:
     table, partition = harness.tables.told, fresh()
     told = Told(partition)
     await harness.items.write_many(
-        table, [{"pk": partition, "sk": f"{n:03}", **past(harness)} for n in range(120)]
+        table, [{"pk": partition, "sk": f"{n:03}", **past(harness)} for n in range(40)]
     )
-    await harness.items.write_many(table, [{"pk": partition, "sk": f"{n:03}"} for n in range(115)])
+    await harness.items.write_many(table, [{"pk": partition, "sk": f"{n:03}"} for n in range(35)])
 
     async with harness.telling(table, told):
-        await eventually(told.sort_keys, {f"{n:03}" for n in range(120)}, harness.expiry_patience_seconds)
+        await eventually(told.sort_keys, {f"{n:03}" for n in range(40)}, harness.expiry_patience_seconds)
 
-    assert len({event_id for sort in told.taken for event_id in told.event_ids(sort)}) == 120
+    assert len({event_id for sort in told.taken for event_id in told.event_ids(sort)}) == 40
 
 
 async def test_only_what_expired_is_told(harness: Harness) -> None:

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 
 import pytest
 from tests.support.devices import INDEX_LAG_SECONDS, Served, serving_dynamodb, serving_postgres
-from tests.support.dynamodb_local import DynamoDBLocal, EngineMissing
-from tests.support.engines import missing_engine
 from tests.support.postgres import TestPostgres
 
 POSTGRES, LAGGING, DYNAMODB = "postgres", "postgres-lagging-indexes", "dynamodb"
 ON_BOTH = [POSTGRES, pytest.param(DYNAMODB, marks=pytest.mark.dynamodb)]
 ON_ALL = [POSTGRES, LAGGING, pytest.param(DYNAMODB, marks=pytest.mark.dynamodb)]
-
-
-@pytest.fixture(scope="session")
-def dynamodb_endpoint() -> Iterator[str]:
-    engine = DynamoDBLocal()
-    try:
-        engine.start()
-    except EngineMissing as missing:
-        missing_engine("DynamoDB Local", str(missing))
-    yield engine.endpoint
-    engine.stop()
 
 
 def serving(request: pytest.FixtureRequest, backend: str) -> AbstractAsyncContextManager[Served]:

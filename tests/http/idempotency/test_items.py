@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from uuid import uuid4
 
 import msgspec
 import pytest
 from tests.support.clock import ManualClock
-from tests.support.dynamodb_local import DynamoDBLocal, EngineMissing
-from tests.support.engines import missing_engine
 from tests.support.postgres import TestPostgres
 
 from crossdock.engines.items import dynamodb, postgres
@@ -56,17 +54,6 @@ async def _postgres_items(server: TestPostgres) -> AsyncIterator[Items]:
     await items.close()
     await pool.close()
     await server.drop_database(target)
-
-
-@pytest.fixture(scope="module")
-def dynamodb_endpoint() -> Iterator[str]:
-    engine = DynamoDBLocal()
-    try:
-        engine.start()
-    except EngineMissing as missing:
-        missing_engine("DynamoDB Local", str(missing))
-    yield engine.endpoint
-    engine.stop()
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,8 @@ def package(tmp_path: Path) -> Iterator[Path]:
     directory.mkdir()
     (directory / "__init__.py").write_text("")
     mark = tmp_path / "mark"
-    (directory / "heavy.py").write_text(f"open({str(mark)!r}, 'a').write('x')\nvalue = 42\n")
+    code = f"with open({str(mark)!r}, 'a') as file:\n    file.write('x')\nvalue = 42\n"
+    (directory / "heavy.py").write_text(code)
     sys.path.insert(0, str(tmp_path))
     yield mark
     sys.path.remove(str(tmp_path))

@@ -63,7 +63,7 @@ def _with_odd_numbers(body: bytes) -> _Envelope:
         msgspec.json.encode(document)  # a lone surrogate is no text either
         return msgspec.convert(document, _Envelope)
     except msgspec.ValidationError as error:
-        raise InvalidInput("The request body is not valid.", field_problem(str(error))) from error
+        raise InvalidInput("The request body is not valid.", field_problem(str(error), _Envelope)) from error
     except (ValueError, RecursionError):
         return _explained.decode(body)
 
@@ -97,6 +97,8 @@ _FORMS = {
 
 
 def _detail(problem: FieldProblem) -> str:
+    if not problem.field:
+        return f"A reading is an object: {problem.detail}"
     name = problem.field.split("[")[0].split(".")[0]
     if problem.code in ("required", "unknown_field") or name not in _FORMS:
         return f"{problem.field}: {problem.detail}"

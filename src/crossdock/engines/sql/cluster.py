@@ -82,7 +82,13 @@ def make_private_directory(path: Path, account: ServerAccount) -> None:
 
 def _run(account: ServerAccount, command: list[str | Path], *, said: str = "") -> None:
     process = account.start(command, stdin=subprocess.PIPE)
-    output, _ = process.communicate(said.encode())
+    try:
+        output, _ = process.communicate(said.encode())
+    except BaseException:
+        # Ctrl-C and SIGTERM: it would go on without us, and fill a directory that nobody will use.
+        process.kill()
+        process.wait()
+        raise
     if process.returncode != 0:
         raise Unavailable(
             "postgres_not_created",

@@ -8,7 +8,7 @@ from crossdock.engines.items.dynamodb.client import DynamoClient
 from crossdock.engines.items.dynamodb.errors import ServiceError, domain_error
 from crossdock.engines.items.dynamodb.tables import check, differences_of, is_active
 from crossdock.engines.items.port import Table
-from crossdock.kit.errors import CrossdockError
+from crossdock.kit.errors import CrossdockError, Unavailable
 
 
 async def problems_of(client: DynamoClient, tables: Sequence[Table], *, table_prefix: str = "") -> list[str]:
@@ -19,9 +19,17 @@ async def problems_of(client: DynamoClient, tables: Sequence[Table], *, table_pr
         for table in tables:
             problems += await _problems_of_table(client, table, table_prefix + table.name)
     except CrossdockError as error:
-        shown = domain_error(error) if isinstance(error, ServiceError) else error
-        problems.append(shown.message + (f" ({shown.internal})" if shown.internal else ""))
+        problems.append(_sentence(domain_error(error) if isinstance(error, ServiceError) else error))
     return problems
+
+
+def _sentence(error: CrossdockError) -> str:
+    if not isinstance(error, Unavailable):
+        return error.message + (f" ({error.internal})" if error.internal else "")
+    return (
+        f"DynamoDB can't be used ({error.internal}). Check that CROSSDOCK_DYNAMODB_ENDPOINT and the AWS_ "
+        "variables name it, and the credentials for it."
+    )
 
 
 async def _problems_of_table(client: DynamoClient, table: Table, name: str) -> list[str]:

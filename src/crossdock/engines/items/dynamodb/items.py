@@ -16,6 +16,7 @@ from crossdock.engines.items.dynamodb.queries import Queries
 from crossdock.engines.items.dynamodb.shard_reader import ShardReader
 from crossdock.engines.items.dynamodb.stream_api import StreamApi
 from crossdock.engines.items.dynamodb.streams import StreamReader
+from crossdock.engines.items.dynamodb.tables import check
 from crossdock.engines.items.dynamodb.writer import Writer
 from crossdock.engines.items.limits import check_key
 from crossdock.engines.items.port import (
@@ -128,6 +129,10 @@ class DynamoItems:
             if table.name in self._handlers
         ]
         await asyncio.gather(*(reader.run() for reader in readers))
+
+    async def check(self) -> None:
+        """Raises unless it can be asked now."""
+        await check(self._client)
 
     async def close(self) -> None:
         await self._batches.drain()
