@@ -11,12 +11,15 @@ from pathlib import Path
 
 import msgspec
 
-from bench import devices
+from bench import devices, hooks
 from bench.harness.options import Options
 from bench.harness.report import document, table
 from bench.harness.rounds import Comparison
 
-BENCHES: dict[str, Callable[[Options], Awaitable[list[Comparison]]]] = {"devices": devices.run}
+BENCHES: dict[str, Callable[[Options], Awaitable[list[Comparison]]]] = {
+    "hooks": hooks.run,
+    "devices": devices.run,
+}
 
 
 def parse(arguments: list[str]) -> tuple[list[str], Options, Path | None]:

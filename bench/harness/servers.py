@@ -44,14 +44,16 @@ class Product:
 
 
 @contextlib.asynccontextmanager
-async def running_product(data_dir: Path, *, workers: int, slices: Sequence[str]) -> AsyncIterator[Product]:
+async def running_product(
+    data_dir: Path, *, workers: int, slices: Sequence[str], environ: Mapping[str, str] = {}
+) -> AsyncIterator[Product]:
     port, operator_key = free_port(), f"dk_{secrets.token_hex(32)}"
     crossdock = Path(sys.executable).with_name("crossdock")
     command = [str(crossdock), "up", "--data-dir", str(data_dir), "--host", "127.0.0.1"]
     command += ["--port", str(port), "--workers", str(workers), "--slices", ",".join(slices)]
-    environment = {"CROSSDOCK_OPERATOR_KEY": operator_key}
+    environment = {"CROSSDOCK_OPERATOR_KEY": operator_key, **environ}
     async with (
-        _running(command, port, "/readyz", data_dir.with_suffix(".log"), environment),
+        running(command, port, "/readyz", data_dir.with_suffix(".log"), environment),
         aiohttp.ClientSession() as session,
     ):
         yield Product(port, data_dir, operator_key, session)
@@ -62,12 +64,12 @@ async def running_empty_lane(directory: Path, *, workers: int) -> AsyncIterator[
     """The port of a lane that answers everything with the same bytes, served as the product's lanes are."""
     port = free_port()
     command = [sys.executable, "-m", "bench.harness.empty_lane", str(port), str(workers)]
-    async with _running(command, port, "/", directory / "empty-lane.log", {}):
+    async with running(command, port, "/", directory / "empty-lane.log", {}):
         yield port
 
 
 @contextlib.asynccontextmanager
-async def _running(
+async def running(
     command: Sequence[str], port: int, ready_path: str, log: Path, environment: Mapping[str, str]
 ) -> AsyncIterator[None]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("CROSSDOCK_")}

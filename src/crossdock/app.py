@@ -21,9 +21,10 @@ from crossdock.cli.main import build
 from crossdock.cli.runtime import Environ, OperatorKey
 from crossdock.devices.cli import devices as devices_command
 from crossdock.devices.mqtt_cli import mqtt_command
-from crossdock.devices.service.ingestion import Ingestion
 from crossdock.devices.tour import TOUR as DEVICES_TOUR
 from crossdock.engines.sql.target import Connection, PostgresTarget
+from crossdock.hooks.cli import hooks as hooks_command
+from crossdock.hooks.tour import TOUR as HOOKS_TOUR
 from crossdock.kit.lazy_module import lazy_module
 from crossdock.kit.logging import configure
 from crossdock.settings import Settings
@@ -31,6 +32,7 @@ from crossdock.terminal.tour import Tour
 
 if TYPE_CHECKING:
     from crossdock import serving
+    from crossdock.devices.service.ingestion import Ingestion
 else:
     serving = lazy_module("crossdock.serving")
 
@@ -51,8 +53,8 @@ class Composition:
     """Keeps the promises of `cli.runtime.Runtime`."""
 
     version = __version__
-    commands: Sequence[click.Command] = (devices_command,)
-    tours: Sequence[Tour] = (DEVICES_TOUR,)
+    commands: Sequence[click.Command] = (hooks_command, devices_command)
+    tours: Sequence[Tour] = (HOOKS_TOUR, DEVICES_TOUR)
 
     def child_command(self, part: Literal["lane", "worker"]) -> tuple[str, ...]:
         return sys.executable, "-m", "crossdock.serving", part

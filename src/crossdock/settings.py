@@ -9,9 +9,10 @@ from typing import Literal
 
 from crossdock.access.settings import AccessSettings
 from crossdock.devices.settings import DevicesSettings
+from crossdock.hooks.settings import HooksSettings
 from crossdock.kit.configuration import IpNetwork, group, setting, url
 
-SLICES = ("devices",)
+SLICES = ("hooks", "devices")
 
 _LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 
@@ -76,6 +77,7 @@ class Settings:
     )
     access: AccessSettings = group(AccessSettings)
     devices: DevicesSettings = group(DevicesSettings)
+    hooks: HooksSettings = group(HooksSettings)
 
     @property
     def egress_allowed(self) -> tuple[IpNetwork, ...]:

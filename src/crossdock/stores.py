@@ -21,6 +21,7 @@ from crossdock.engines.sql.migrations import Migrations
 from crossdock.engines.sql.migrations import migrate as apply_migrations
 from crossdock.engines.sql.migrations import pending as pending_migrations
 from crossdock.engines.sql.target import Connection, PostgresTarget, connect, open_pool
+from crossdock.hooks.store.tables import TABLES as HOOKS_TABLES
 from crossdock.http.idempotency_items import IDEMPOTENCY
 from crossdock.http.idempotency_sql import SqlIdempotency
 from crossdock.kit.clock import Clock, SystemClock
@@ -45,19 +46,20 @@ MIGRATIONS: tuple[Migrations, ...] = (
 
 def tables_of(settings: Settings) -> tuple[Table, ...]:
     """Of every slice, whichever are on: `SLICES` chooses what serves, not what is stored."""
-    own = (dynamodb.POSITIONS,) if settings.items == "dynamodb" else ()
-    return (*devices.TABLES, IDEMPOTENCY, *own)
+    own = (dynamodb.POSITIONS, dynamodb.TALLIES) if settings.items == "dynamodb" else ()
+    return (*devices.TABLES, *HOOKS_TABLES, IDEMPOTENCY, *own)
 
 
 # --- connections -----------------------------------------------------------------------------------
 
 ITEMS_CONNECTIONS, SQL_CONNECTIONS, PLATFORM_CONNECTIONS = 8, 4, 3
+NOTIFICATION_CONNECTIONS = 1
 
 
 def connections_per_process(settings: Settings) -> int:
     """How many connections to PostgreSQL the pools of a lane or of the worker may open together."""
     items = ITEMS_CONNECTIONS if settings.items == "postgres" else 0
-    return items + SQL_CONNECTIONS + PLATFORM_CONNECTIONS
+    return items + SQL_CONNECTIONS + PLATFORM_CONNECTIONS + NOTIFICATION_CONNECTIONS
 
 
 # --- secrets ---------------------------------------------------------------------------------------

@@ -24,13 +24,14 @@ from tests.contract.items import (
     test_paging,
     test_put_and_delete,
     test_query,
+    test_tallies,
     test_transact,
     test_update,
     test_values,
 )
 from tests.contract.items.harness import Harness, ShiftedClock
 from tests.contract.items.tables import Tables
-from tests.support import planted
+from tests.support import planted, planted_tallies
 from tests.support.dynamodb_local import DynamoDBLocal, EngineMissing
 from tests.support.engines import missing_engine
 from tests.support.passing_on import PassingOn
@@ -73,6 +74,12 @@ class FaultyHarness:
 
     def telling(self, table: Table, handler: ExpiryHandler) -> AbstractAsyncContextManager[None]:
         return self._honest.telling(table, self._telling_fault(self._honest.items, handler))
+
+    async def settle(self) -> None:
+        await self._honest.settle()
+
+    def counting(self) -> AbstractAsyncContextManager[None]:
+        return self._honest.counting()
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +218,56 @@ CAUGHT = [
     Planted(
         planted.AddsToExpiredItems,
         (test_expiry.test_an_update_of_an_expired_item_that_sets_no_time_makes_one_without,),
+    ),
+    Planted(
+        planted_tallies.CountsTwice,
+        (
+            test_tallies.test_a_tally_adds_to_what_is_there_and_to_what_is_not,
+            test_tallies.test_two_hundred_transactions_at_once_over_three_counters_are_counted_exactly,
+            test_tallies.test_of_the_same_put_if_absent_many_times_over_one_counts,
+        ),
+    ),
+    Planted(
+        planted_tallies.CountsRefused,
+        (
+            partial(
+                test_tallies.test_a_refused_transaction_counts_nothing_and_names_its_failures_as_without,
+                kind="put",
+            ),
+            test_tallies.test_of_the_same_put_if_absent_many_times_over_one_counts,
+        ),
+    ),
+    Planted(
+        planted_tallies.CountsOneOfAnItem,
+        (test_tallies.test_tallies_of_one_item_in_one_transaction_all_count,),
+    ),
+    Planted(
+        planted_tallies.CountsWithoutAsking,
+        (
+            partial(
+                test_tallies.test_a_tally_counts_only_while_the_item_has_the_values_it_asks_for,
+                when={"nowhere": ""},
+                counts=False,
+            ),
+        ),
+    ),
+    Planted(
+        planted_tallies.CountsByPlainUpdates,
+        (
+            test_tallies.test_a_tally_of_an_item_that_is_not_there_is_dropped_and_makes_none,
+            test_tallies.test_a_tally_of_an_item_that_its_transaction_deletes_is_dropped,
+            test_tallies.test_a_tally_of_an_expired_item_is_dropped,
+            partial(
+                test_tallies.test_the_latest_text_only_moves_forward,
+                stored=None,
+                told=["b", "a"],
+                expected="b",
+            ),
+        ),
+    ),
+    Planted(
+        planted_tallies.LosesTalliesThatMeet,
+        (test_tallies.test_two_hundred_transactions_at_once_over_three_counters_are_counted_exactly,),
     ),
 ]
 

@@ -42,6 +42,7 @@ BOOT_ID = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
 
 def commands_of_readme() -> str:
     _, _, tested = README.read_text().partition(MARKER)
+    tested = tested.partition("<!-- tested: ")[0]
     return "".join(re.findall(r"^```bash\n(.*?)^```$", tested, re.MULTILINE | re.DOTALL))
 
 

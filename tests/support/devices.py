@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import itertools
 import os
-import random
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
-from uuid import uuid4
 
 from tests.support.asgi_client import Answer, AsgiClient
 from tests.support.clock import ManualClock
-from tests.support.lagging import LaggingIndexes
+from tests.support.items_stores import ItemsStore, dynamodb_store, postgres_store
 from tests.support.postgres import TestPostgres
 
 from crossdock import devices
 from crossdock.devices.api import router
 from crossdock.devices.lane import PATH, readings_lane
 from crossdock.devices.openapi import READINGS_PATHS, readings_schemas
-from crossdock.engines.items import dynamodb, postgres
 from crossdock.engines.items.port import Item, Items, Query, Table
-from crossdock.engines.sql.target import connect, open_pool
 from crossdock.http.asgi import App
 from crossdock.http.guards import Authenticator
 from crossdock.http.idempotency_items import IDEMPOTENCY, ItemsIdempotency
@@ -192,59 +187,18 @@ class Served:
 # --- its stores ------------------------------------------------------------------------------------
 
 
-def present_clock() -> ManualClock:
-    """At a whole second of today: DynamoDB Local expires items by the real time."""
-    return ManualClock(int(time.time()) * 1000)
-
-
 @asynccontextmanager
 async def serving_postgres(server: TestPostgres, lag_seconds: float | None = None) -> AsyncIterator[Served]:
-    clock = present_clock()
-    async with AsyncExitStack() as opened:
-        database = await server.create_database()
-        opened.push_async_callback(server.drop_database, database)
-        connection = await connect(database)
-        try:
-            await postgres.create_tables(connection, TABLES)
-        finally:
-            await connection.close()
-
-        async def open_items() -> Items:
-            pool = await open_pool(
-                database,
-                schema=None,
-                min_size=1,
-                max_size=6,
-                settings=postgres.SESSION,
-                init=postgres.prepare_connection,
-            )
-            opened.push_async_callback(pool.close)
-            items = postgres.PostgresItems(pool, TABLES, clock)
-            opened.push_async_callback(items.close)
-            return items if lag_seconds is None else LaggingIndexes(items, lag_seconds, time.monotonic, clock)
-
-        items = await open_items()
-        yield Served(items, clock, open_items, make_node(items, clock))
+    async with postgres_store(server, TABLES, lag_seconds) as store:
+        yield await _served(store)
 
 
 @asynccontextmanager
 async def serving_dynamodb(endpoint: str) -> AsyncIterator[Served]:
-    """DynamoDB Local keeps the tables of each access key apart."""
-    clock = present_clock()
-    environ = {"AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": uuid4().hex, "AWS_SECRET_ACCESS_KEY": "local"}
+    async with dynamodb_store(endpoint, TABLES) as store:
+        yield await _served(store)
 
-    def open_client() -> dynamodb.DynamoClient:
-        return dynamodb.DynamoClient.from_environment(environ, endpoint, clock, random.random)
 
-    async with AsyncExitStack() as opened:
-        client = open_client()
-        opened.push_async_callback(client.close)
-        await dynamodb.create_tables(client, TABLES)
-
-        async def open_items() -> Items:
-            items = dynamodb.DynamoItems(open_client(), TABLES, clock, os.urandom)
-            opened.push_async_callback(items.close)
-            return items
-
-        items = await open_items()
-        yield Served(items, clock, open_items, make_node(items, clock))
+async def _served(store: ItemsStore) -> Served:
+    items = await store.open()
+    return Served(items, store.clock, store.open, make_node(items, store.clock))

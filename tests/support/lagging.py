@@ -30,6 +30,7 @@ from crossdock.engines.items.port import (
     SortEquals,
     SortPrefix,
     Table,
+    Tally,
     Transaction,
     Write,
 )
@@ -141,7 +142,7 @@ class LaggingIndexes(PassingOn):
         await self._remember([Put(table, item) for item in items])
         await self._items.write_many(table, items)
 
-    async def _remember(self, writes: Iterable[Write]) -> None:
+    async def _remember(self, writes: Iterable[Write | Tally]) -> None:
         by_table: dict[str, tuple[Table, dict[_Place, Key]]] = {}
         for write in writes:
             key = write.item if isinstance(write, Put) else write.key

@@ -34,6 +34,7 @@ from crossdock.engines.items.port import (
     SetIfAbsent,
     SortBetween,
     Table,
+    Tally,
     Transaction,
     Update,
     Write,
@@ -49,7 +50,7 @@ class IgnoresConditions(PassingOn):
         return await super().single(replace(write, condition=ALWAYS))
 
     async def transact(self, writes: Transaction) -> Outcome:
-        return await super().transact([replace(write, condition=ALWAYS) for write in writes])
+        return await super().transact([_unconditional(each) for each in writes])
 
 
 class IgnoresChecks(PassingOn):
@@ -66,16 +67,16 @@ class JudgesBeforeItWrites(PassingOn):
 
     async def transact(self, writes: Transaction) -> Outcome:
         failures = []
-        for position, write in enumerate(writes):
+        for position, write in enumerate(_writes(writes)):
             current = await self.get(write.table, _key(write))
             if not holds(write.condition, current):
                 failures.append((position, current))
         if failures:
             return await super().transact(writes)
         await asyncio.sleep(0.01)
-        unconditional = [replace(write, condition=ALWAYS) for write in writes]
+        unconditional = [_unconditional(each) for each in writes]
         if len(writes) == 1:
-            return await super().single(unconditional[0])
+            return await super().single(*_writes(unconditional))
         return await super().transact(unconditional)
 
 
@@ -122,7 +123,9 @@ class AddsOncePerGroup(PassingOn):
         for writes in transactions:
             again = repr(writes) in seen and all(isinstance(write, Update) for write in writes)
             seen.add(repr(writes))
-            kept.append([Check(each.table, _key(each), ALWAYS) for each in writes] if again else writes)
+            kept.append(
+                [Check(each.table, _key(each), ALWAYS) for each in _writes(writes)] if again else writes
+            )
         return await super().transact_many(kept)
 
 
@@ -131,7 +134,7 @@ class WritesHalfATransaction(PassingOn):
 
     async def transact(self, writes: Transaction) -> Outcome:
         outcome: Outcome = Written()
-        for write in writes:
+        for write in _writes(writes):
             outcome = await super().single(write)
             if isinstance(outcome, Refused):
                 return await super().transact(writes)
@@ -346,6 +349,14 @@ class ForgetsWhatWasOverwritten:
 
     async def _is_there(self, event: Expired) -> bool:
         return await self._items.get(event.table, event.table.key_of(event.item)) is not None
+
+
+def _writes(transaction: Transaction) -> list[Write]:
+    return [each for each in transaction if not isinstance(each, Tally)]
+
+
+def _unconditional(each: Write | Tally) -> Write | Tally:
+    return each if isinstance(each, Tally) else replace(each, condition=ALWAYS)
 
 
 def _key(write: Write) -> Key:

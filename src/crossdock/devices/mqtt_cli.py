@@ -8,20 +8,27 @@ import signal
 import socket
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
-from crossdock.devices.mqtt import MqttReadings, subscription
-from crossdock.devices.service.ingestion import Ingestion
 from crossdock.engines.mqtt.broker import Broker, parse_broker
-from crossdock.engines.mqtt.subscriber import Subscriber
+from crossdock.kit.lazy_module import lazy_module
 from crossdock.kit.logging import configure
 from crossdock.terminal.options import surroundings_of
 
+if TYPE_CHECKING:
+    from crossdock.devices import mqtt
+    from crossdock.devices.service.ingestion import Ingestion
+    from crossdock.engines.mqtt import subscriber
+else:
+    # Other commands need not wait for what serves.
+    mqtt = lazy_module("crossdock.devices.mqtt")
+    subscriber = lazy_module("crossdock.engines.mqtt.subscriber")
+
 log = logging.getLogger("crossdock.devices.mqtt")
 
-OpenIngestion: TypeAlias = Callable[[Mapping[str, str]], AbstractAsyncContextManager[Ingestion]]
+OpenIngestion: TypeAlias = "Callable[[Mapping[str, str]], AbstractAsyncContextManager[Ingestion]]"
 """Given by the composition root: ingestion into the stores that the environment names."""
 
 
@@ -56,7 +63,7 @@ def mqtt_command(open_ingestion: OpenIngestion) -> click.Command:
         "own. By default made of the host's name.",
     )
     @click.pass_context
-    def mqtt(context: click.Context, /, broker: Broker, client_id: str | None) -> None:
+    def ingest_mqtt(context: click.Context, /, broker: Broker, client_id: str | None) -> None:
         """Take readings from an MQTT broker, until stopped.
 
         Devices publish to crossdock/ID/readings with QoS 1, in the form of POST /v1/devices/readings, and are
@@ -67,7 +74,7 @@ def mqtt_command(open_ingestion: OpenIngestion) -> click.Command:
         name = client_id or f"crossdock-{socket.gethostname()}"
         asyncio.run(ingest(broker, name, open_ingestion(surroundings_of(context).environ)))
 
-    return mqtt
+    return ingest_mqtt
 
 
 async def ingest(broker: Broker, client_id: str, opening: AbstractAsyncContextManager[Ingestion]) -> None:
@@ -79,8 +86,9 @@ async def ingest(broker: Broker, client_id: str, opening: AbstractAsyncContextMa
         loop.add_signal_handler(number, running.cancel)
     try:
         async with opening as ingestion:
-            readings = MqttReadings(ingestion)
-            await Subscriber(broker, subscription(client_id), readings.handle, lambda: tell(broker)).run()
+            readings = mqtt.MqttReadings(ingestion)
+            wanted = mqtt.subscription(client_id)
+            await subscriber.Subscriber(broker, wanted, readings.handle, lambda: tell(broker)).run()
     except asyncio.CancelledError:
         log.info("stopped")
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Generic, Literal, TypeVar
 
 import prometheus_client
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry, generate_latest, values
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 PREFIX = "crossdock_"
@@ -32,6 +32,12 @@ LATENCY_BUCKETS_SECONDS = (
     *(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1),
     *(0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0),
 )
+
+if DIRECTORY_VARIABLE in os.environ:
+    # It would ask the system for its process id at every count, in case of a fork: a tenth of the time that
+    # a lane has for a request. Our processes are started anew, never forked.
+    _PROCESS_ID = os.getpid()
+    values.ValueClass = values.MultiProcessValue(lambda: _PROCESS_ID)  # type: ignore[no-untyped-call]
 
 _Kind = TypeVar("_Kind", prometheus_client.Counter, prometheus_client.Gauge, prometheus_client.Histogram)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
+from typing import Any
 from uuid import uuid4
 
 from tests.contract.items.harness import Harness, ShiftedClock
@@ -25,6 +26,10 @@ from crossdock.engines.sql.target import PostgresTarget, connect, open_pool
 INDEX_LAG_SECONDS = 0.5
 
 
+async def nothing_waits() -> None:
+    pass
+
+
 class OpenedBackend:
     """A harness around anything that can open one more instance of itself."""
 
@@ -36,6 +41,7 @@ class OpenedBackend:
         open_one: Callable[[], Awaitable[ItemsEngine]],
         leases: Leases,
         *,
+        settle: Callable[[], Coroutine[Any, Any, None]] = nothing_waits,
         lag_seconds: float | None = None,
     ) -> None:
         self.name = name
@@ -45,6 +51,7 @@ class OpenedBackend:
         self.expiry_patience_seconds = 100.0
         self._open_one = open_one
         self._leases = leases
+        self.settle = settle
         self._lag_seconds = lag_seconds
         self._items: Items | None = None
         self._another: Items | None = None
@@ -66,19 +73,30 @@ class OpenedBackend:
     async def telling(self, table: Table, handler: ExpiryHandler) -> AsyncIterator[None]:
         teller = await self._open_one()
         teller.on_expired(table, handler)
-        role = asyncio.create_task(teller.run_expiry(self._leases))
-        try:
+        async with _running(teller.run_expiry(self._leases)):
             yield
-            assert not role.done(), role
-        finally:
-            role.cancel()
-            with suppress(asyncio.CancelledError):
-                await role
+
+    @asynccontextmanager
+    async def counting(self) -> AsyncIterator[None]:
+        async with _running((await self._open_one()).run_tallies(self._leases)):
+            yield
 
     def _lagging(self, backend: ItemsEngine) -> Items:
         if self._lag_seconds is None:
             return backend
         return LaggingIndexes(backend, self._lag_seconds, self.clock.monotonic, self.clock)
+
+
+@asynccontextmanager
+async def _running(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    role = asyncio.create_task(work)
+    try:
+        yield
+        assert not role.done(), role
+    finally:
+        role.cancel()
+        with suppress(asyncio.CancelledError):
+            await role
 
 
 @asynccontextmanager
@@ -125,16 +143,18 @@ async def open_dynamodb(endpoint: str, server: TestPostgres) -> AsyncIterator[Ha
         opened.push_async_callback(server.drop_database, database)
         client = open_client()
         try:
-            await dynamodb.create_tables(client, tuple(tables))
+            await dynamodb.create_tables(client, (*tables, dynamodb.TALLIES))
         finally:
             await client.close()
 
-        async def open_one() -> ItemsEngine:
+        async def open_one() -> dynamodb.DynamoItems:
             items = dynamodb.DynamoItems(open_client(), tuple(tables), clock, os.urandom)
             opened.push_async_callback(items.close)
             return items
 
-        harness = OpenedBackend("dynamodb", tables, clock, open_one, await _leases(database, opened))
+        counter = await open_one()
+        leases = await _leases(database, opened)
+        harness = OpenedBackend("dynamodb", tables, clock, open_one, leases, settle=counter.fold_tallies)
         await harness.start()
         yield harness
 

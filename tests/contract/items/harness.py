@@ -55,3 +55,9 @@ class Harness(Protocol):
 
     def telling(self, table: Table, handler: ExpiryHandler) -> AbstractAsyncContextManager[None]:
         """While entered, the backend's background role runs and tells `handler` what expired."""
+
+    async def settle(self) -> None:
+        """Counts the tallies that wait, where the backend has any waiting, without its background role."""
+
+    def counting(self) -> AbstractAsyncContextManager[None]:
+        """While entered, the backend's background role runs and counts tallies."""

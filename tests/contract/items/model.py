@@ -20,6 +20,8 @@ from crossdock.engines.items.port import (
     Set,
     SetIfAbsent,
     Table,
+    Tally,
+    Transaction,
     Update,
     Value,
     Write,
@@ -40,7 +42,14 @@ class Model:
             return None
         return dict(item)
 
-    def transact(self, writes: Sequence[Write]) -> Outcome:
+    def transact(self, transaction: Transaction) -> Outcome:
+        outcome = self._write_all([each for each in transaction if not isinstance(each, Tally)])
+        for each in transaction:
+            if isinstance(each, Tally) and isinstance(outcome, Written):
+                self._count(each)
+        return outcome
+
+    def _write_all(self, writes: Sequence[Write]) -> Outcome:
         before = [self.get(write.table, _key(write)) for write in writes]
         failures = tuple(
             Failure(position, _narrow(write.table, item))
@@ -91,6 +100,20 @@ class Model:
                 self._stored.pop(place, None)
             case Check():
                 pass
+
+    def _count(self, tally: Tally) -> None:
+        item = self.get(tally.table, tally.key)
+        if item is None or any(item.get(name) != text for name, text in tally.when.items()):
+            return
+        for name, amount in tally.add.items():
+            number = item.get(name, 0)
+            if isinstance(number, (int, float)):
+                item[name] = number + amount
+        for name, text in tally.latest.items():
+            stored = item.get(name, "")
+            if isinstance(stored, str):
+                item[name] = max(stored, text)
+        self._stored[_place(tally.table, tally.key)] = item
 
     def _is_expired(self, table: Table, item: Item) -> bool:
         expires_at = None if table.ttl is None else item.get(table.ttl)

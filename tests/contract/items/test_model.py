@@ -35,6 +35,7 @@ from crossdock.engines.items.port import (
     Set,
     SetIfAbsent,
     Table,
+    Tally,
     Update,
     Value,
     Write,
@@ -49,6 +50,7 @@ VALUES: dict[str, st.SearchStrategy[Value]] = {
     "text": st.sampled_from(["", "x", "y"]),
     "owner": st.sampled_from(OWNERS),
     "rank": st.sampled_from(["1", "2"]),
+    "state": st.sampled_from(["on", "off"]),
     "body": st.sampled_from(["long", "longer"]),
     "expires_at": st.sampled_from(["past", "future"]),
 }
@@ -66,7 +68,18 @@ class Step:
     condition: Condition
 
 
-Call: TypeAlias = tuple[str, list[list[Step]]]
+@dataclass(frozen=True, slots=True)
+class Count:
+    """One tally before it knows its tables."""
+
+    table: str
+    sort: str
+    add: dict[str, int]
+    latest: dict[str, str]
+    when: dict[str, str]
+
+
+Call: TypeAlias = tuple[str, list[list[Step]], list[Count]]
 
 
 def comparisons() -> st.SearchStrategy[Condition]:
@@ -120,12 +133,25 @@ STEPS = st.builds(
     changes=CHANGES,
     condition=conditions(),
 )
+# Nothing that is asked for is itself tallied, since tallies of one item are counted in any order.
+COUNTS = st.builds(
+    Count,
+    table=st.sampled_from(TABLES),
+    sort=st.sampled_from(SORTS),
+    add=st.dictionaries(st.sampled_from(["n", "m", "text"]), st.integers(-2, 2), max_size=2),
+    latest=st.dictionaries(st.sampled_from(["rank", "at"]), st.sampled_from(["0", "1", "3"])),
+    when=st.dictionaries(st.just("state"), st.sampled_from(["on", "off"])),
+)
 TRANSACTIONS = st.lists(STEPS, min_size=1, max_size=3, unique_by=lambda step: (step.table, step.sort))
+ONE = st.lists(STEPS, min_size=1, max_size=1)
+NO_COUNTS: st.SearchStrategy[list[Count]] = st.just([])
 CALLS: st.SearchStrategy[Call] = st.one_of(
-    st.tuples(st.just("single"), st.lists(st.lists(STEPS, min_size=1, max_size=1), min_size=1, max_size=1)),
-    st.tuples(st.just("transact"), st.lists(TRANSACTIONS, min_size=1, max_size=1)),
-    st.tuples(st.just("transact_many"), st.lists(TRANSACTIONS, max_size=4)),
-    st.tuples(st.just("write_many"), st.lists(st.lists(STEPS, min_size=1, max_size=1), max_size=4)),
+    st.tuples(st.just("single"), st.lists(ONE, min_size=1, max_size=1), NO_COUNTS),
+    st.tuples(
+        st.just("transact"), st.lists(TRANSACTIONS, min_size=1, max_size=1), st.lists(COUNTS, max_size=3)
+    ),
+    st.tuples(st.just("transact_many"), st.lists(TRANSACTIONS, max_size=4), NO_COUNTS),
+    st.tuples(st.just("write_many"), st.lists(ONE, max_size=4), NO_COUNTS),
 )
 
 
@@ -134,6 +160,7 @@ class Run:
 
     def __init__(self, harness: Harness) -> None:
         self._items = harness.items
+        self._settle = harness.settle
         self._tables: dict[str, Table] = {
             "sorted": harness.tables.sorted,
             "expiring": harness.tables.expiring,
@@ -143,7 +170,7 @@ class Run:
         self._name = fresh("run")
 
     async def call(self, call: Call) -> None:
-        kind, steps = call
+        kind, steps, counts = call
         transactions = [[self._write(step) for step in transaction] for transaction in steps]
         if kind == "write_many":
             await self._write_many(transactions)
@@ -151,8 +178,11 @@ class Run:
             expected = [self._model.transact(writes) for writes in transactions]
             assert _kinds(await self._items.transact_many(transactions)) == _kinds(expected)
         elif kind == "transact":
-            found = await self._items.transact(transactions[0])
-            assert _kinds([found]) == _kinds([self._model.transact(transactions[0])])
+            transaction = [*transactions[0], *map(self._tally, counts)]
+            found = await self._items.transact(transaction)
+            if counts:
+                await self._settle()
+            assert _kinds([found]) == _kinds([self._model.transact(transaction)])
         else:
             await self._single(transactions[0][0])
 
@@ -209,6 +239,10 @@ class Run:
         if step.kind == "delete":
             return Delete(table, key, step.condition)
         return Check(table, key, step.condition)
+
+    def _tally(self, count: Count) -> Tally:
+        key = {"pk": self._name, "sk": count.sort}
+        return Tally(self._tables[count.table], key, count.add, count.latest, count.when)
 
     def _change(self, change: Change) -> Change:
         if isinstance(change, (Set, SetIfAbsent)):

@@ -23,7 +23,7 @@ def test_a_variable_counts_where_there_is_no_flag() -> None:
         ({"CROSSDOCK_PORT": "x"}, {}, "CROSSDOCK_PORT must be a whole number, not 'x'."),
         ({"CROSSDOCK_PORT": "1"}, {"port": "70000"}, "--port must be at most 65535, not '70000'."),
         ({}, {"workers": "0"}, "--workers must be at least 1, not '0'."),
-        ({}, {"slices": "devices,hooky"}, "--slices must be devices, not 'devices,hooky'."),
+        ({}, {"slices": "devices,hooky"}, "--slices must be hooks or devices, not 'devices,hooky'."),
     ],
 )
 def test_what_is_wrong_is_said_in_the_words_of_whoever_said_it(

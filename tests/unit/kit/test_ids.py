@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import os
 from itertools import islice
 from uuid import UUID
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from crossdock.kit.ids import (
     NANOID_ALPHABET,
+    drawn_ahead,
     is_uuid4,
     nanoid,
     token_hex,
@@ -100,3 +102,20 @@ def test_bytes_that_would_make_some_characters_likelier_are_drawn_again() -> Non
 def test_an_alphabet_that_cannot_be_drawn_from_is_refused(alphabet: str) -> None:
     with pytest.raises(ValueError, match="alphabet"):
         nanoid(zeros, 5, alphabet)
+
+
+def test_what_is_drawn_ahead_is_given_out_once_and_in_order() -> None:
+    numbers = itertools.count()
+    asked: list[int] = []
+
+    def random(size: int) -> bytes:
+        asked.append(size)
+        return bytes(next(numbers) % 251 for _ in range(size))
+
+    draw = drawn_ahead(random, 16)
+    given = b"".join(draw(size) for size in (5, 5, 5))
+    assert given == bytes(range(15))
+    assert asked == [16]
+    assert draw(3) == bytes([16, 17, 18]), "what is left of a piece is thrown away"
+    assert len(draw(40)) == 40
+    assert asked == [16, 16, 40]

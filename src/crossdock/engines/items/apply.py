@@ -27,6 +27,7 @@ from crossdock.engines.items.port import (
     Set,
     SetIfAbsent,
     Table,
+    Tally,
     Update,
     Write,
     Written,
@@ -36,11 +37,11 @@ Place: TypeAlias = tuple[str, tuple[str, ...]]
 """Where an item lives: its table's name and its key's values."""
 
 
-def place_of(write: Write) -> Place:
+def place_of(write: Write | Tally) -> Place:
     table = write.table
     if isinstance(write, Put):
         return table.name, tuple(str(write.item[name]) for name in table.key_attributes)
-    return table.name, tuple(write.key[name] for name in table.key_attributes)
+    return table.name, tuple([write.key[name] for name in table.key_attributes])
 
 
 def changed(item: Item | None, key: Mapping[str, str], changes: Sequence[Change]) -> Item:

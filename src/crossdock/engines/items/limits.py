@@ -19,8 +19,6 @@ import msgspec
 from crossdock.engines.items.port import Item, ItemRejected, Key, Table, Value
 
 ITEM_BYTES_MAX = 400 * 1024
-PARTITION_KEY_BYTES_MAX = 2048
-SORT_KEY_BYTES_MAX = 1024
 NESTING_MAX = 32
 WRITES_MAX = 100
 
@@ -56,12 +54,16 @@ def encode_item(table: Table, item: Item, hidden_bytes: int = 0) -> bytes:
             raise ItemRejected("The item is larger than 400 KB.")
     elif (
         encoded.count(b"{") + encoded.count(b"[") > NESTING_MAX
-        or _NUL in encoded
-        or _EMPTY_NAME in encoded
+        or may_hold_odd_text(encoded)
         or may_hold_odd_number(encoded)
     ):
         check_value(item)
     return encoded
+
+
+def may_hold_odd_text(encoded: bytes) -> bool:
+    """False: every text in this JSON (as msgspec encodes it) is one that can be stored, names too."""
+    return _NUL in encoded or _EMPTY_NAME in encoded
 
 
 def may_hold_odd_number(encoded: bytes) -> bool:
@@ -76,30 +78,43 @@ def may_hold_odd_number(encoded: bytes) -> bool:
 
 def check_key(table: Table, key: Key) -> None:
     """Raises ItemRejected unless `key` is exactly this table's key, within its limits."""
-    if set(key) != set(table.key_attributes):
+    if len(key) != len(table.key_attributes) or not all(map(key.__contains__, table.key_attributes)):
         raise ItemRejected(f"The key of {table.name} is {', '.join(table.key_attributes)}.")
     check_keys(table, key)
 
 
 def check_keys(table: Table, item: Mapping[str, object]) -> None:
-    _check_key_attribute(item.get(table.partition), table.partition, PARTITION_KEY_BYTES_MAX)
-    if table.sort is not None:
-        _check_key_attribute(item.get(table.sort), table.sort, SORT_KEY_BYTES_MAX)
-    for index in table.indexes:
-        if index.partition in item:
-            _check_key_attribute(item[index.partition], index.partition, PARTITION_KEY_BYTES_MAX)
-        if index.sort is not None and index.sort in item:
-            _check_key_attribute(item[index.sort], index.sort, SORT_KEY_BYTES_MAX)
+    for name, bytes_max, is_required in table.limited_keys:
+        value = item.get(name)
+        if value is None and not is_required and name not in item:
+            continue
+        # The common key at once; whatever is unusual is looked at piece by piece.
+        if type(value) is str and value.isascii() and 0 < len(value) <= bytes_max and "\0" not in value:
+            continue
+        _check_key_attribute(value, name, bytes_max)
 
 
 def _check_key_attribute(value: object, name: str, bytes_max: int) -> None:
     if not isinstance(value, str) or not value:
         raise ItemRejected(f"{name} must be a non-empty string.")
     # ASCII has a byte a character; anything else is encoded, which finds lone surrogates too.
-    if (len(value) if value.isascii() else len(_utf8(value))) > bytes_max:
+    if text_bytes(value) > bytes_max:
         raise ItemRejected(f"{name} is longer than {bytes_max} bytes.")
     if "\0" in value:
         raise ItemRejected(f"{name} contains U+0000.")
+
+
+def text_bytes(text: str) -> int:
+    """As UTF-8. Raises ItemRejected for what has no such form."""
+    return len(text) if text.isascii() else len(_utf8(text))
+
+
+def check_text(text: str) -> None:
+    """Raises ItemRejected."""
+    if "\0" in text:
+        raise ItemRejected("A text contains U+0000.")
+    if not text.isascii():
+        _utf8(text)
 
 
 def _utf8(text: str) -> bytes:
@@ -128,8 +143,7 @@ def check_value(value: Value, depth: int = 1) -> None:
 
 def _check_scalar(value: object) -> None:
     if isinstance(value, str):
-        if b"\0" in _utf8(value):
-            raise ItemRejected("A text contains U+0000.")
+        check_text(value)
     elif isinstance(value, int):  # bool is one, and passes
         if len(str(abs(value)).rstrip("0")) > 38 or abs(value) >= 10**126:
             raise ItemRejected("A number has more than 38 digits.")

@@ -9,6 +9,9 @@ Guarantees, the same on `postgres` and `dynamodb` (tests/contract/items runs eve
   hold and nothing was written. A commit whose outcome is unknown raises `OutcomeUnknown`.
 - `transact` is all or nothing. `transact_many` is many independent ones, executed together for speed, each
   with an outcome of its own. Writes of one key in one call take effect in the order given.
+- The tallies of a committed transaction are counted exactly once, whatever is repeated or killed; those of a
+  refused one never. They can be read with the commit on `postgres`, and within seconds of it on `dynamodb`,
+  where a background role counts them.
 - Limits are DynamoDB's on both backends (see limits.py); what breaks one raises `ItemRejected` before
   anything is sent, and harms no neighbour.
 
@@ -19,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal, Protocol, TypeAlias
 
 from crossdock.engines.items.conditions import ALWAYS, Condition
@@ -59,7 +63,11 @@ class Index:
     projection: Literal["all", "keys"] = "all"
 
 
-@dataclass(frozen=True, slots=True)
+PARTITION_KEY_BYTES_MAX = 2048
+SORT_KEY_BYTES_MAX = 1024
+
+
+@dataclass(frozen=True)
 class Table:
     """A declared table. All key attributes are strings.
 
@@ -76,7 +84,19 @@ class Table:
     wide: tuple[str, ...] = ()
     point_in_time_recovery: bool = False
 
-    @property
+    @cached_property
+    def limited_keys(self) -> tuple[tuple[str, int, bool], ...]:
+        """Attributes that are keys, of the table (these it must have) or of an index: with their limits."""
+        own = [(self.partition, PARTITION_KEY_BYTES_MAX, True)]
+        if self.sort is not None:
+            own.append((self.sort, SORT_KEY_BYTES_MAX, True))
+        for index in self.indexes:
+            own.append((index.partition, PARTITION_KEY_BYTES_MAX, False))
+            if index.sort is not None:
+                own.append((index.sort, SORT_KEY_BYTES_MAX, False))
+        return tuple(own)
+
+    @cached_property
     def key_attributes(self) -> tuple[str, ...]:
         return (self.partition,) if self.sort is None else (self.partition, self.sort)
 
@@ -157,7 +177,39 @@ class Check:
 
 
 Write: TypeAlias = Put | Update | Delete | Check
-Transaction: TypeAlias = Sequence[Write]
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Counts into an item that every transaction may count into, without their getting in each other's way.
+
+    Numbers in `add` are added (a missing attribute counts as 0); a text in `latest` is set where none is
+    stored or a smaller one, in byte order. A tally is dropped if its item is absent when it is counted, or
+    lacks one of the values in `when`. An attribute stays as it is if it holds no number (`add`) or no text
+    (`latest`), or would become more than can be stored: a warning is logged, and the other attributes count.
+
+    Tallies of one item are counted in no particular order, so none should change what another's `when` asks
+    for. `add`, `latest` and `when` name up to 20 attributes, all different, none of them a key attribute or a
+    wide one; what is added to is not an index's either.
+    """
+
+    table: Table
+    key: Key
+    add: Mapping[str, int]
+    latest: Mapping[str, str] = field(default_factory=dict)
+    when: Mapping[str, str] = field(default_factory=dict)
+    encoded: bytes | None = field(default=None, init=False, repr=False, compare=False)
+    """Kept by `tallies` once it was checked: who counts the same again and again does best with one object.
+
+    So the mappings of a tally that was sent are not to be changed.
+    """
+
+
+Transaction: TypeAlias = Sequence[Write | Tally]
+"""At least one write, then any tallies; together at most 100, the tallies at most 64 KB of JSON.
+
+No item is named by two writes. Tallies may name one as often as they like, a written one too.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +330,7 @@ class Items(Protocol):
     async def delete(self, table: Table, key: Key, condition: Condition = ALWAYS) -> Outcome: ...
 
     async def transact(self, writes: Transaction) -> Outcome:
-        """1 to 100 writes, no item named twice."""
+        """All of it or nothing, and its tallies with it."""
 
     async def transact_many(self, transactions: Sequence[Transaction]) -> list[Outcome | CrossdockError]:
         """An outcome each, in order; an error is returned in its place and fails no other."""
@@ -298,3 +350,6 @@ class ItemsEngine(Items, Protocol):
 
     async def run_expiry(self, leases: Leases) -> None:
         """The background role that sweeps, or reads streams, and tells the handlers: until cancelled."""
+
+    async def run_tallies(self, leases: Leases) -> None:
+        """The background role that counts what was tallied, on any number of nodes: until cancelled."""

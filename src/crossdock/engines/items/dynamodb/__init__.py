@@ -5,9 +5,11 @@ from crossdock.engines.items.dynamodb.inspection import problems_of
 from crossdock.engines.items.dynamodb.items import DynamoItems
 from crossdock.engines.items.dynamodb.positions import POSITIONS
 from crossdock.engines.items.dynamodb.tables import TablesDiffer, check, create_tables
+from crossdock.engines.items.dynamodb.tally_records import TALLIES
 
 __all__ = [
     "POSITIONS",
+    "TALLIES",
     "DynamoClient",
     "DynamoItems",
     "TablesDiffer",

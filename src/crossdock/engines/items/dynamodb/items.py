@@ -17,6 +17,7 @@ from crossdock.engines.items.dynamodb.shard_reader import ShardReader
 from crossdock.engines.items.dynamodb.stream_api import StreamApi
 from crossdock.engines.items.dynamodb.streams import StreamReader
 from crossdock.engines.items.dynamodb.tables import check
+from crossdock.engines.items.dynamodb.tally_folder import TallyFolder
 from crossdock.engines.items.dynamodb.writer import Writer
 from crossdock.engines.items.limits import check_key
 from crossdock.engines.items.port import (
@@ -55,6 +56,7 @@ class DynamoItems:
         self._client = client
         self._tables = tuple(tables)
         self._clock = clock
+        self._folder = TallyFolder(self, tables, clock, random)
         self._reader = BatchReader(client, table_prefix)
         self._batches = BatchWriter(client, table_prefix)
         self._writer = Writer(client, self._batches, clock, random, table_prefix)
@@ -128,7 +130,18 @@ class DynamoItems:
             for table in self._tables
             if table.name in self._handlers
         ]
+        if not readers:
+            await asyncio.Event().wait()  # nobody wants to be told of anything
         await asyncio.gather(*(reader.run() for reader in readers))
+
+    async def run_tallies(self, leases: Leases) -> None:
+        """The background role, on any number of nodes at once: until cancelled."""
+        await self._folder.run(leases)
+
+    async def fold_tallies(self) -> None:
+        """Counts the tallies that wait now: a role's work, for those who can't wait for the role."""
+        while await self._folder.fold():
+            pass
 
     async def check(self) -> None:
         """Raises unless it can be asked now."""

@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
 from contextlib import suppress
-from typing import Any
 
+from crossdock.engines.items.dynamodb.held import while_held
 from crossdock.engines.items.dynamodb.positions import Positions
 from crossdock.engines.items.dynamodb.shard_reader import ShardReader, raise_alarm
 from crossdock.engines.items.dynamodb.shards import readable_shards, trimmed_shards
 from crossdock.engines.items.dynamodb.stream_api import StreamApi
 from crossdock.engines.items.port import Table
-from crossdock.engines.leases import Lease, Leases
+from crossdock.engines.leases import Leases
 from crossdock.kit.errors import CrossdockError
 from crossdock.kit.logging import fields
 
@@ -90,23 +89,10 @@ class StreamReader:
             if lease is None:
                 return
             async with lease:
-                if await _while_held(lease, self._reader.read(stream, shard_id)):
+                if await while_held(lease, self._reader.read(stream, shard_id)):
                     self._shard_finished.set()
         except CrossdockError as error:
             log.warning(
                 "can't read a stream",
                 extra=fields(table=self._table.name, shard=shard_id, reason=str(error)),
             )
-
-
-async def _while_held(lease: Lease, reading: Coroutine[Any, Any, bool]) -> bool:
-    """What `reading` returns; False if the lease was lost, and it has been cancelled."""
-    task = asyncio.create_task(reading)
-    lost = asyncio.create_task(lease.lost.wait())
-    try:
-        await asyncio.wait({task, lost}, return_when=asyncio.FIRST_COMPLETED)
-        return task.result() if task.done() else False
-    finally:
-        for each in (task, lost):
-            each.cancel()
-        await asyncio.gather(task, lost, return_exceptions=True)

@@ -6,6 +6,8 @@ somebody wrote in between. A transaction carries a token and is sent again, whic
 An update of an expired item that is still there takes two steps: the update refuses to build on it, then a
 put of what the update makes of an absent item takes its place, provided that it is still expired. If somebody
 was faster, the update is tried again.
+
+Tallies become one more put, of a record that `tally_folder` counts.
 """
 
 from __future__ import annotations
@@ -29,17 +31,20 @@ from crossdock.engines.items.dynamodb.requests import (
     replacing_request,
     write_request,
 )
+from crossdock.engines.items.dynamodb.tally_records import recording
 from crossdock.engines.items.port import (
     Delete,
     Item,
     Outcome,
     Put,
     Refused,
+    Tally,
     Transaction,
     Update,
     Write,
     Written,
 )
+from crossdock.engines.items.tallies import divided
 from crossdock.kit.clock import Clock
 from crossdock.kit.errors import CrossdockError
 from crossdock.kit.ids import Random, uuid4_text
@@ -61,8 +66,11 @@ class Writer:
         self._random = random
         self._table_prefix = table_prefix
 
-    async def transact(self, writes: Transaction) -> Outcome:
+    async def transact(self, transaction: Transaction) -> Outcome:
+        writes, tallies = divided(transaction)
         check_transaction(writes)
+        if tallies:
+            writes = (*writes, recording(tallies, self._clock.now_ms(), self._random))
         first = writes[0]
         if len(writes) == 1 and isinstance(first, Put) and first.condition is ALWAYS:
             await self._batches.put(first.table, first.item)
@@ -75,7 +83,8 @@ class Writer:
         last_at: dict[Place, asyncio.Task[Outcome | CrossdockError]] = {}
         tasks: list[asyncio.Task[Outcome | CrossdockError]] = []
         for transaction in transactions:
-            places = [place for place in map(_place, transaction) if place is not None]
+            writes = [each for each in transaction if not isinstance(each, Tally)]
+            places = [place for place in map(_place, writes) if place is not None]
             earlier = {last_at[place] for place in places if place in last_at}
             task = asyncio.create_task(self._transact_after(earlier, transaction, seats))
             tasks.append(task)
@@ -96,7 +105,7 @@ class Writer:
         except CrossdockError as error:
             return error
 
-    async def _commit(self, writes: Transaction) -> Outcome:
+    async def _commit(self, writes: Sequence[Write]) -> Outcome:
         replaced = _NOTHING
         reason = ""
         for attempt in range(1, ATTEMPTS_MAX + 1):
@@ -121,7 +130,7 @@ class Writer:
         raise unavailable(reason, busy=True)
 
     def _requests(
-        self, writes: Transaction, replaced: frozenset[int], now_seconds: int
+        self, writes: Sequence[Write], replaced: frozenset[int], now_seconds: int
     ) -> list[tuple[str, Request]]:
         requests: list[tuple[str, Request]] = []
         for position, write in enumerate(writes):
@@ -175,7 +184,7 @@ def _raise_defect(cancellation: Cancellation, error: ServiceError) -> None:
         ) from error
 
 
-def _result(writes: Transaction, replaced: frozenset[int], reply: Reply, now_seconds: int) -> Item | None:
+def _result(writes: Sequence[Write], replaced: frozenset[int], reply: Reply, now_seconds: int) -> Item | None:
     """What a lone update or delete tells its caller."""
     write = writes[0]
     if len(writes) > 1 or not isinstance(write, (Update, Delete)):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 from collections.abc import Sequence
 
 from crossdock.engines.items.conditions import ALWAYS, Condition
@@ -112,6 +114,11 @@ class PostgresItems:
         del leases
         await expiry.run(self._pool, self._layouts, self._handlers, self._clock)
 
+    async def run_tallies(self, leases: Leases) -> None:
+        """Nothing is left to count: tallies are counted in the commit that they ride on."""
+        del leases
+        await asyncio.Event().wait()
+
     async def close(self) -> None:
         await self._committer.close()
 
@@ -127,15 +134,30 @@ async def prepare_connection(connection: Connection) -> None:
 
 
 async def create_tables(connection: Connection, tables: Sequence[Table], *, table_prefix: str = "") -> None:
-    """Makes what is missing; what is there stays. Several may run at once."""
+    """Makes what is missing; what is there stays. Several may run at once.
+
+    A table that is as it was last defined is not touched: defining it again would lock out, and perhaps
+    deadlock with, processes that are at work on it.
+    """
+    definitions = {expiry.RELATION: list(expiry.DEFINITIONS)}
+    for table in tables:
+        layout = Layout(table, table_prefix)
+        definitions[layout.relation] = layout.definitions()
     async with connection.transaction():
         await connection.execute("SELECT pg_advisory_xact_lock(hashtextextended('crossdock.items', 0))")
         await connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
-        statements = [*expiry.DEFINITIONS]
-        for table in tables:
-            statements += Layout(table, table_prefix).definitions()
-        for statement in statements:
-            await connection.execute(statement)
+        for relation, statements in definitions.items():
+            await _define(connection, relation, statements)
+
+
+async def _define(connection: Connection, relation: str, statements: Sequence[str]) -> None:
+    digest = hashlib.sha256("\n".join(statements).encode()).hexdigest()
+    known = await connection.fetchval("SELECT obj_description(to_regclass($1), 'pg_class')", relation)
+    if known == digest:
+        return
+    for statement in statements:
+        await connection.execute(statement)
+    await connection.execute(f"COMMENT ON TABLE {relation} IS '{digest}'")
 
 
 async def missing_tables(

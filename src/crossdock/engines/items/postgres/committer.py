@@ -8,6 +8,7 @@ Guarantees
 - A group that the server refuses is split until the refused transaction stands alone and fails alone.
 - Memory is bounded: over `waiting_bytes_max` new writes are refused with Unavailable and a time to come back.
 - Writes of one key wait for each other only inside a group; between groups the row locks order them.
+- The tallies of what a group has written are added up and counted in its own commit.
 
 `close` refuses new writes, finishes those accepted, and then lets go.
 """
@@ -28,6 +29,7 @@ from crossdock.engines.items.postgres.prepared import Prepared
 from crossdock.engines.items.postgres.writes import (
     ContendedError,
     Result,
+    count_group,
     evaluate_group,
     insert_group,
 )
@@ -142,7 +144,7 @@ class Committer:
         try:
             return [
                 *await self._in_transaction(
-                    lambda connection: insert_group(connection, group), contended_is_final=True
+                    group, lambda connection: insert_group(connection, group), contended_is_final=True
                 )
             ]
         except (ContendedError, *REFUSED):
@@ -155,7 +157,7 @@ class Committer:
         try:
             return [
                 *await self._in_transaction(
-                    lambda connection: evaluate_group(connection, group, self.layouts, now_seconds)
+                    group, lambda connection: evaluate_group(connection, group, self.layouts, now_seconds)
                 )
             ]
         except CrossdockError as error:
@@ -167,7 +169,11 @@ class Committer:
             return await self._evaluated(group[:half]) + await self._evaluated(group[half:])
 
     async def _in_transaction(
-        self, work: Callable[[Connection], Awaitable[list[Result]]], *, contended_is_final: bool = False
+        self,
+        group: Sequence[Prepared],
+        write: Callable[[Connection], Awaitable[list[Result]]],
+        *,
+        contended_is_final: bool = False,
     ) -> list[Result]:
         give_up_at = self.clock.monotonic() + CONNECTION_LOST_SECONDS_MAX
         for attempt in range(ATTEMPTS_MAX):
@@ -176,7 +182,9 @@ class Committer:
                 async with self.pool.acquire() as connection:
                     await connection.execute("BEGIN")
                     try:
-                        results = await work(connection)
+                        results = await write(connection)
+                        now_seconds = self.clock.now_ms() // 1000
+                        await count_group(connection, group, results, self.layouts, now_seconds)
                         committing = True
                         await connection.execute("COMMIT")
                     except BaseException:

@@ -21,6 +21,7 @@ from crossdock.kit.clock import Clock
 BATCH = 500
 IDLE_SECONDS = 5.0
 
+RELATION = f"{SCHEMA}.expired"
 DEFINITIONS = [
     f"CREATE TABLE IF NOT EXISTS {SCHEMA}.expired ("
     "id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, table_name text NOT NULL, item json NOT NULL)",

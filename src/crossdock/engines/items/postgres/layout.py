@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from crossdock.engines.items.apply import narrow
 from crossdock.engines.items.lifetime import expires_at
-from crossdock.engines.items.limits import encode_item
+from crossdock.engines.items.limits import check_text, encode_item, text_bytes
 from crossdock.engines.items.port import Index, Item, ItemRejected, Key, Table, Value
 
 SCHEMA = "items"
@@ -69,19 +69,25 @@ class Layout:
 
     def row(self, item: Item) -> Row:
         """The row of a whole item. Raises ItemRejected."""
-        encoded = encode_item(self.table, item)
-        wide: tuple[object, ...] = ()
+        wide: tuple[str | None, ...] = ()
         if self.table.wide:
-            wide = tuple(self._wide_value(item, name) for name in self.table.wide)
-            encoded = encode_item(self.table, narrow(self.table, item) or item)
+            wide = tuple([self._wide_value(item, name) for name in self.table.wide])
+            sizes = zip(self.table.wide, wide, strict=True)
+            hidden_bytes = sum([len(name) + text_bytes(text) for name, text in sizes if text is not None])
+            encoded = encode_item(self.table, narrow(self.table, item) or item, hidden_bytes)
+        else:
+            encoded = encode_item(self.table, item)
         texts = [item[name] for name in self.keys]
         texts.extend(item.get(name) for name in self.index_attributes)
         return (*texts, expires_at(self.table, item), encoded, *wide)
 
     def _wide_value(self, item: Item, name: str) -> str | None:
         value = item.get(name)
-        if value is not None and not isinstance(value, str):
+        if value is None:
+            return None
+        if not isinstance(value, str):
             raise ItemRejected(f"{name} must be a string.")
+        check_text(value)
         return value
 
     # --- definitions ---

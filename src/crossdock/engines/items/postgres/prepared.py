@@ -5,22 +5,35 @@ Whatever the server would refuse is caught here, so that a bad item fails alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from crossdock.engines.items.apply import Place, place_of
 from crossdock.engines.items.conditions import Absent, Always
-from crossdock.engines.items.limits import check_key, check_transaction_size, check_value
-from crossdock.engines.items.port import Add, ItemRejected, Put, Set, SetIfAbsent, Update, Write
+from crossdock.engines.items.limits import check_key, check_value
+from crossdock.engines.items.port import (
+    Add,
+    ItemRejected,
+    Put,
+    Set,
+    SetIfAbsent,
+    Tally,
+    Transaction,
+    Update,
+    Write,
+)
 from crossdock.engines.items.postgres.layout import Layout, Row
+from crossdock.engines.items.tallies import divided, tallies_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
     writes: tuple[Write, ...]
     places: tuple[Place, ...]
+    """Of the writes."""
     inserts: tuple[Insert, ...] | None
-    """Set when the transaction is nothing but puts that can be tried as one INSERT."""
+    """Set when the writes are nothing but puts that can be tried as one INSERT."""
+    tallies: tuple[Tally, ...]
     weight_bytes: int
 
 
@@ -31,14 +44,14 @@ class Insert:
     overwrites: bool
 
 
-def prepare(transaction: Sequence[Write], layouts: Mapping[str, Layout]) -> Prepared:
+def prepare(transaction: Transaction, layouts: Mapping[str, Layout]) -> Prepared:
     """Raises ItemRejected."""
-    check_transaction_size(len(transaction))
+    writes, tallies = divided(transaction)
     inserts: list[Insert] = []
     places: list[Place] = []
-    weight = 0
+    weight = tallies_bytes(tallies)
     plain = True
-    for write in transaction:
+    for write in writes:
         layout = layouts[write.table.name]
         if isinstance(write, Put):
             row = layout.row(write.item)
@@ -59,7 +72,7 @@ def prepare(transaction: Sequence[Write], layouts: Mapping[str, Layout]) -> Prep
         weight += 200
     if len(set(places)) != len(places):
         raise ItemRejected("A transaction names an item twice.")
-    return Prepared(tuple(transaction), tuple(places), tuple(inserts) if plain else None, weight)
+    return Prepared(writes, tuple(places), tuple(inserts) if plain else None, tallies, weight)
 
 
 def _is_put_if_absent(write: Put, layout: Layout) -> bool:

@@ -9,23 +9,28 @@ somebody else created one meanwhile, roll back and do it again, with that row lo
 condition relied on without writing there is held by inserting a placeholder and deleting it before the
 commit, so that two transactions can't each decide on an absence that the other ends.
 
-Both sort their rows, so two groups wait for each other in one direction only; what deadlocks all the same
-(upserts against row locks) is tried again by the caller.
+`count_group` comes after either of them, in the same transaction: it adds up the tallies of what was written,
+locks the items that they name and writes each of them once. These rows are many groups' and are locked last,
+so that groups wait for each other for no longer than a commit.
+
+All of them sort their rows, so two groups wait for each other in one direction only. What deadlocks all the
+same (upserts against row locks, items that one group writes and another tallies) the caller tries again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import TypeAlias
 
 from asyncpg import Record
 
-from crossdock.engines.items.apply import Place, State, evaluate, reads_wide
+from crossdock.engines.items.apply import Place, State, changed, evaluate, reads_wide
 from crossdock.engines.items.lifetime import is_expired
 from crossdock.engines.items.limits import decode_item, encode_item
 from crossdock.engines.items.port import Item, ItemRejected, Outcome, Table, Written
 from crossdock.engines.items.postgres.layout import SCHEMA, Layout, Row, RowKey, transposed
 from crossdock.engines.items.postgres.prepared import Prepared
+from crossdock.engines.items.tallies import counted, summed, warn_of_refused
 from crossdock.engines.sql.target import Connection
 
 Result: TypeAlias = Outcome | ItemRejected
@@ -50,41 +55,82 @@ async def insert_group(connection: Connection, group: Sequence[Prepared]) -> lis
 async def evaluate_group(
     connection: Connection, group: Sequence[Prepared], layouts: Mapping[str, Layout], now_seconds: int
 ) -> list[Result]:
-    states = await _lock(connection, group, layouts)
+    states = {
+        place: State(write.table)
+        for prepared in group
+        for place, write in zip(prepared.places, prepared.writes, strict=True)
+    }
+    await _lock(connection, states, layouts, _read_whole(group, layouts))
     results = [_evaluate(prepared, states, now_seconds) for prepared in group]
     await _write(connection, states, layouts, now_seconds)
     return results
 
 
+async def count_group(
+    connection: Connection,
+    group: Sequence[Prepared],
+    results: Sequence[Result],
+    layouts: Mapping[str, Layout],
+    now_seconds: int,
+) -> None:
+    tallied = summed(
+        tally
+        for prepared, result in zip(group, results, strict=True)
+        if prepared.tallies and isinstance(result, Written)
+        for tally in prepared.tallies
+    )
+    if not tallied:
+        return
+    states = {place: State(layouts[place[0]].table) for place in tallied}
+    await _lock(connection, states, layouts)
+    for place, state in states.items():
+        item = state.live(now_seconds)
+        result = counted(state.table, item, tallied[place], state.hidden_bytes)
+        if result.refused:
+            warn_of_refused(state.table, place[1], result.refused)
+        if item is not None and result.changes:
+            state.current, state.touched = changed(item, {}, result.changes), True
+    for name, states_of_table in _by_table(states).items():
+        await _amend(connection, layouts[name], states_of_table)
+
+
 def _evaluate(prepared: Prepared, states: Mapping[Place, State], now_seconds: int) -> Result:
     try:
-        return evaluate(prepared.writes, states, now_seconds, _check)
+        outcome = evaluate(prepared.writes, states, now_seconds, _check)
     except ItemRejected as rejected:
         return rejected
+    return WRITTEN if prepared.tallies and isinstance(outcome, Written) else outcome
 
 
 def _check(table: Table, item: Item, hidden_bytes: int) -> None:
     encode_item(table, item, hidden_bytes)
 
 
-async def _lock(
-    connection: Connection, group: Sequence[Prepared], layouts: Mapping[str, Layout]
-) -> dict[Place, State]:
-    states: dict[Place, State] = {}
+def _read_whole(group: Sequence[Prepared], layouts: Mapping[str, Layout]) -> set[str]:
+    """The tables whose wide attributes are wanted, too."""
     # An expired item is told to the handlers as it was, so a table with a stream is always read whole.
-    whole: set[str] = {name for name, layout in layouts.items() if layout.table.stream}
-    for prepared in group:
-        for place, write in zip(prepared.places, prepared.writes, strict=True):
-            states.setdefault(place, State(write.table))
-            if reads_wide(write):
-                whole.add(write.table.name)
-    for name, layout in sorted(layouts.items()):
-        keys = sorted(place[1] for place in states if place[0] == name)
-        if keys:
-            statement = layout.lock(with_wide=name in whole)
-            for row in await connection.fetch(statement, *transposed(keys)):
-                _note_row(layout, row, states, with_wide=name in whole)
-    return states
+    whole = {name for name, layout in layouts.items() if layout.table.stream}
+    return whole | {write.table.name for prepared in group for write in prepared.writes if reads_wide(write)}
+
+
+async def _lock(
+    connection: Connection,
+    states: Mapping[Place, State],
+    layouts: Mapping[str, Layout],
+    whole: Container[str] = (),
+) -> None:
+    for name, of_table in _by_table(states).items():
+        statement = layouts[name].lock(with_wide=name in whole)
+        for row in await connection.fetch(statement, *transposed(of_table)):
+            _note_row(layouts[name], row, states, with_wide=name in whole)
+
+
+def _by_table(states: Mapping[Place, State]) -> dict[str, dict[RowKey, State]]:
+    """In the order of tables and keys."""
+    by_table: dict[str, dict[RowKey, State]] = {}
+    for (name, key), state in sorted(states.items(), key=lambda entry: entry[0]):
+        by_table.setdefault(name, {})[key] = state
+    return by_table
 
 
 def _note_row(layout: Layout, row: Record, states: Mapping[Place, State], *, with_wide: bool) -> None:
@@ -101,10 +147,9 @@ def _note_row(layout: Layout, row: Record, states: Mapping[Place, State], *, wit
 async def _write(
     connection: Connection, states: Mapping[Place, State], layouts: Mapping[str, Layout], now_seconds: int
 ) -> None:
-    by_table: dict[str, dict[RowKey, State]] = {}
-    for (name, key), state in sorted(states.items(), key=lambda entry: entry[0]):
-        if state.touched or state.relied_on:
-            by_table.setdefault(name, {})[key] = state
+    by_table = _by_table(
+        {place: state for place, state in states.items() if state.touched or state.relied_on}
+    )
     for name, touched in by_table.items():
         layout = layouts[name]
         await _insert_new(connection, layout, touched)

@@ -1,0 +1,1 @@
+"""The decisions of the hooks slice: pure functions, each with a table of tests."""
