@@ -8,13 +8,9 @@ from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
-from crossdock.hooks.rules.providers.adyen import AdyenScheme
 from crossdock.hooks.rules.providers.dedup import parse_dedup
-from crossdock.hooks.rules.providers.keys import HmacKeys, Keys, PublicKeys, spki_p256
 from crossdock.hooks.rules.providers.recipes import PROVIDERS, check_secret, parse_signing, recipe_of
-from crossdock.hooks.rules.providers.schemes import ByPrefix, Password, Scheme, Signed, Token
 from crossdock.hooks.rules.providers.settings import converted, refuse
-from crossdock.hooks.rules.providers.twilio import TwilioScheme
 from crossdock.hooks.service.problems import Problems
 from crossdock.kit.errors import FieldProblem
 
@@ -51,7 +47,7 @@ class SigningSettings:
     @property
     def algorithm(self) -> str:
         """By the name that the record has for it: `hmac-sha256`."""
-        return _algorithm_of(recipe_of(self.provider, self.signing).scheme, self.secret or "")
+        return recipe_of(self.provider, self.signing).algorithm(self.secret or "")
 
 
 def check_source(given: Mapping[str, Any], before: SigningSettings) -> SigningSettings:
@@ -96,29 +92,3 @@ def _check_response(raw: object) -> None:
     if size and response.status in _STATUSES_WITHOUT_BODY:
         detail = f"An answer with the status {response.status} has no body."
         refuse(FieldProblem("response.body", "not_together", detail))
-
-
-def _algorithm_of(scheme: Scheme, secret: str) -> str:
-    match scheme:
-        case Signed(keys=keys):
-            return _name_of(keys)
-        case ByPrefix(prefix=prefix, prefixed=prefixed, others=others):
-            return _algorithm_of(prefixed if secret.startswith(prefix) else others, secret)
-        case TwilioScheme():
-            return "hmac-sha1"
-        case AdyenScheme():
-            return "hmac-sha256"
-        case Token():
-            return "token"
-        case Password():
-            return "basic"
-    raise AssertionError(f"{scheme!r} has no name")
-
-
-def _name_of(keys: Keys) -> str:
-    match keys:
-        case HmacKeys(algorithm=algorithm):
-            return f"hmac-{algorithm}"
-        case PublicKeys(verifier_of=verifier_of):
-            return "ecdsa-p256" if verifier_of is spki_p256 else "ed25519"
-    raise AssertionError(f"{keys!r} have no name")

@@ -68,6 +68,17 @@ def integer_of(item: Mapping[str, Value], attribute: str, default: int = 0) -> i
     return int(value)
 
 
+def required_integer(item: Mapping[str, Value], attribute: str) -> int:
+    """Of an attribute that every such item has. Raises KeyError."""
+    value = item[attribute]
+    assert isinstance(value, (int, float))
+    return int(value)
+
+
+def integer_or_none(item: Mapping[str, Value], attribute: str) -> int | None:
+    return None if item.get(attribute) is None else required_integer(item, attribute)
+
+
 def text_of(item: Mapping[str, Value], attribute: str) -> str | None:
     value = item.get(attribute)
     return None if value is None else str(value)

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from crossdock.engines.items.conditions import Absent, Condition, all_of, equals
-from crossdock.engines.items.port import Change, Item, Put, Query, Remove, Set, Tally, Update, Value
+from crossdock.engines.items.port import Change, Item, Put, Query, Set, Tally, Update, Value
 from crossdock.hooks.model import OPEN_STATES, Attempt, Delivery, DeliveryState, Event
+from crossdock.hooks.store.attributes import integer_or_none, required_integer, set_or_remove, text_of
 from crossdock.hooks.store.events import due_keys, parked_partition, shard_of
 from crossdock.hooks.store.tables import EVENTS, MAIN, connection_key, delivery_key
 
@@ -61,17 +62,13 @@ def _attributes(delivery: Delivery) -> tuple[Change, ...]:
         Set("attempts", delivery.attempts),
         Set("fence", delivery.fence),
         Set("generation", delivery.generation),
-        _set_or_remove("nextAttemptAt", delivery.next_attempt_at),
-        _set_or_remove("leaseUntil", delivery.lease_until),
-        _set_or_remove("reason", delivery.reason),
+        set_or_remove("nextAttemptAt", delivery.next_attempt_at),
+        set_or_remove("leaseUntil", delivery.lease_until),
+        set_or_remove("reason", delivery.reason),
     ]
     place = index_keys(delivery)
-    changes += [_set_or_remove(name, place.get(name)) for name in ("GSI2PK", "GSI2SK")]
+    changes += [set_or_remove(name, place.get(name)) for name in ("GSI2PK", "GSI2SK")]
     return tuple(changes)
-
-
-def _set_or_remove(attribute: str, value: Value) -> Change:
-    return Remove(attribute) if value is None else Set(attribute, value)
 
 
 def index_keys(delivery: Delivery) -> dict[str, str]:
@@ -93,21 +90,16 @@ def delivery_of(item: Mapping[str, Value]) -> Delivery:
         connection_id=str(item["connectionId"]),
         source_id=str(item["sourceId"]),
         user_id=str(item["userId"]),
-        received_at=_int(item["receivedAt"]),
-        expires_at=_int(item["expiresAt"]),
+        received_at=required_integer(item, "receivedAt"),
+        expires_at=required_integer(item, "expiresAt"),
         state=DeliveryState(str(item["state"])),
-        attempts=_int(item["attempts"]),
-        next_attempt_at=None if item.get("nextAttemptAt") is None else _int(item["nextAttemptAt"]),
-        lease_until=None if item.get("leaseUntil") is None else _int(item["leaseUntil"]),
-        fence=_int(item["fence"]),
+        attempts=required_integer(item, "attempts"),
+        next_attempt_at=integer_or_none(item, "nextAttemptAt"),
+        lease_until=integer_or_none(item, "leaseUntil"),
+        fence=required_integer(item, "fence"),
         generation=str(item["generation"]),
-        reason=None if item.get("reason") is None else str(item["reason"]),
+        reason=text_of(item, "reason"),
     )
-
-
-def _int(value: Value) -> int:
-    assert isinstance(value, (int, float))
-    return int(value)
 
 
 def delivery_to(event: Event, connection_id: str, state: DeliveryState) -> Delivery:
@@ -186,13 +178,13 @@ def attempt_of(item: Mapping[str, Value]) -> Attempt:
     return Attempt(
         event_id=str(item["eventId"]),
         connection_id=str(item["connectionId"]),
-        attempt_number=_int(item["attemptNumber"]),
+        attempt_number=required_integer(item, "attemptNumber"),
         destination_url=str(item["destinationUrl"]),
-        status_code=_int(item["statusCode"]),
+        status_code=required_integer(item, "statusCode"),
         response_body=str(item["responseBody"]),
-        latency_ms=_int(item["latencyMs"]),
-        error=None if item.get("error") is None else str(item["error"]),
-        attempted_at=_int(item["attemptedAt"]),
+        latency_ms=required_integer(item, "latencyMs"),
+        error=text_of(item, "error"),
+        attempted_at=required_integer(item, "attemptedAt"),
         generation=str(item.get("generation", "")),
     )
 

@@ -28,6 +28,7 @@ from crossdock.engines.items.port import (
 )
 from crossdock.hooks.model import SHARDS, Event, EventStatus
 from crossdock.hooks.rules.progress import status_of
+from crossdock.hooks.store.attributes import integer_or_none, required_integer, text_of
 from crossdock.hooks.store.tables import EVENTS, event_key
 
 _MS_MAX = 9_999_999_999_999
@@ -123,24 +124,15 @@ def event_of(item: Mapping[str, Value]) -> Event:
         content_type=str(item["contentType"]),
         source_ip=str(item["sourceIp"]),
         verified=item["verified"] is True,
-        received_at=_int(item["receivedAt"]),
-        expires_at=_int(item["expiresAt"]),
-        processed_at=_int_or_none(item.get("processedAt")),
-        delivered_at=_int_or_none(item.get("deliveredAt")),
-        counts={name: _int(count) for name, count in counts.items()} if isinstance(counts, dict) else {},
-        version=_int(item["version"]),
-        fence=_int(item["fence"]),
-        direct_to=None if item.get("directTo") is None else str(item["directTo"]),
+        received_at=required_integer(item, "receivedAt"),
+        expires_at=required_integer(item, "expiresAt"),
+        processed_at=integer_or_none(item, "processedAt"),
+        delivered_at=integer_or_none(item, "deliveredAt"),
+        counts={name: required_integer(counts, name) for name in counts} if isinstance(counts, dict) else {},
+        version=required_integer(item, "version"),
+        fence=required_integer(item, "fence"),
+        direct_to=text_of(item, "directTo"),
     )
-
-
-def _int(value: Value) -> int:
-    assert isinstance(value, (int, float))
-    return int(value)
-
-
-def _int_or_none(value: Value) -> int | None:
-    return None if value is None else _int(value)
 
 
 # --- finding ---------------------------------------------------------------------------------------
