@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from crossdock.kit.ids import token_hex, uuid4_text
 from crossdock.terminal.client import ApiClient, path
 from crossdock.terminal.failures import CommandFailed
-from crossdock.terminal.tour import Step, Tour, Unexpected, Visitor, expect, expect_refusal
+from crossdock.terminal.tour import Step, Tour, Visitor, expect, expect_refusal
 
 HOUR_MS = 3_600_000
 MINUTE_MS = 60_000
 REVOKED_WITHIN_SECONDS = 5.0
 LISTED_WITHIN_SECONDS = 2.0
-_POLL_SECONDS = 0.1
 
 
 class SensorsLife:
@@ -136,7 +135,7 @@ class SensorsLife:
             page = self._operator.get("/v1/devices", {"status": "reporting", "limit": 200})
             return any(each["hardware_id"] == self._hardware_id for each in page["data"])
 
-        self._wait(is_listed, LISTED_WITHIN_SECONDS, "the device is not listed")
+        self._visitor.wait(is_listed, LISTED_WITHIN_SECONDS, lambda: "the device is not listed")
         return "the device is listed"
 
     def rename(self) -> str:
@@ -148,7 +147,7 @@ class SensorsLife:
         if self._key_id is None:
             return "no key was made"
         self._operator.post(path("v1", "devices", "keys", self._key_id, "revoke"))
-        seconds = self._wait(self._is_refused, REVOKED_WITHIN_SECONDS, "the key still works")
+        seconds = self._visitor.wait(self._is_refused, REVOKED_WITHIN_SECONDS, lambda: "the key still works")
         return f"refused after {seconds:.1f} s"
 
     def delete(self) -> str:
@@ -204,18 +203,6 @@ class SensorsLife:
                 return True
             raise
         return False
-
-    def _wait(self, holds: Callable[[], bool], within_seconds: float, otherwise: str) -> float:
-        """How long it took until it held."""
-        clock = self._visitor.clock
-        started_at = clock.monotonic()
-        while True:
-            asked_at = clock.monotonic()
-            if holds():
-                return asked_at - started_at
-            if asked_at - started_at > within_seconds:
-                raise Unexpected(f"{otherwise} after {within_seconds:g} s")
-            self._visitor.sleep(_POLL_SECONDS)
 
 
 def steps(visitor: Visitor) -> Sequence[Step]:

@@ -29,7 +29,6 @@ DELIVERED_WITHIN_SECONDS = 10.0
 REVOKED_WITHIN_SECONDS = 5.0
 RETRY_SECONDS = 3600
 """A broken delivery is not tried again while the tour lasts."""
-_POLL_SECONDS = 0.1
 
 
 class WebhooksWay:
@@ -219,7 +218,7 @@ class WebhooksWay:
             return "no key was made"
         where = path("v1", "hooks", "keys", self._key_id)
         self._operator.call("DELETE", where, query={"user_id": self._user_id})
-        seconds = self._until(self._is_refused, REVOKED_WITHIN_SECONDS, lambda: "the key still works")
+        seconds = self._visitor.wait(self._is_refused, REVOKED_WITHIN_SECONDS, lambda: "the key still works,")
         return f"refused after {seconds:.1f} s"
 
     # --- in detail ----------------------------------------------------------------------------------
@@ -268,7 +267,9 @@ class WebhooksWay:
         )
 
     def _wait(self, holds: Callable[[], bool], otherwise: str, event_id: str) -> None:
-        self._until(holds, DELIVERED_WITHIN_SECONDS, lambda: f"{otherwise}; {self._last_attempt(event_id)}")
+        self._visitor.wait(
+            holds, DELIVERED_WITHIN_SECONDS, lambda: f"{otherwise}; {self._last_attempt(event_id)},"
+        )
 
     def _last_attempt(self, event_id: str) -> str:
         """What may help whoever sees that nothing arrives."""
@@ -288,18 +289,6 @@ class WebhooksWay:
                 return True
             raise
         return False
-
-    def _until(self, holds: Callable[[], bool], within_seconds: float, otherwise: Callable[[], str]) -> float:
-        """How long it took until it held."""
-        clock = self._visitor.clock
-        started_at = clock.monotonic()
-        while True:
-            asked_at = clock.monotonic()
-            if holds():
-                return asked_at - started_at
-            if asked_at - started_at > within_seconds:
-                raise Unexpected(f"{otherwise()}, after {within_seconds:g} s")
-            self._visitor.sleep(_POLL_SECONDS)
 
 
 def steps(visitor: Visitor) -> Sequence[Step]:

@@ -16,6 +16,8 @@ from crossdock.kit.ids import Random
 from crossdock.terminal.client import ApiClient
 from crossdock.terminal.failures import CommandFailed
 
+POLL_SECONDS = 0.1
+
 
 class Unexpected(Exception):
     """The server answered something else than it should; the text says what."""
@@ -40,6 +42,17 @@ class Visitor:
     clock: Clock
     random: Random
     sleep: Callable[[float], None] = time.sleep
+
+    def wait(self, holds: Callable[[], bool], within_seconds: float, otherwise: Callable[[], str]) -> float:
+        """How long it took until it held. Raises Unexpected, saying `otherwise`."""
+        started_at = self.clock.monotonic()
+        while True:
+            asked_at = self.clock.monotonic()
+            if holds():
+                return asked_at - started_at
+            if asked_at - started_at > within_seconds:
+                raise Unexpected(f"{otherwise()} after {within_seconds:g} s")
+            self.sleep(POLL_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
